@@ -1,0 +1,25 @@
+"""Which array library an array belongs to, so that one file serves NumPy, CuPy and torch.
+
+NumPy (2.0 and later) and CuPy carry their own namespace; torch needs the optional array-api-compat.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+Array = Any  # an array of any library that follows the array API standard
+
+
+def array_namespace(array: Array) -> ModuleType:
+    """Return the array API namespace of ``array``."""
+    if hasattr(array, "__array_namespace__"):
+        return array.__array_namespace__()  # type: ignore[no-any-return]
+    try:
+        import array_api_compat
+    except ImportError:
+        raise ImportError(
+            f"Arrays of type {type(array).__name__} need the package array-api-compat, which is not installed. "
+            "Install it with: pip install 'softwood[torch]'."
+        ) from None
+    return array_api_compat.array_namespace(array)  # type: ignore[no-any-return]

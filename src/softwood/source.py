@@ -1,0 +1,112 @@
+"""Sources: where rows come from. Trainers never index X; they ask a source for batches and for sums over all rows.
+
+Rows are put in an order drawn from their own content, and equal rows (same x, same y) become one row with the sum of
+their weights. So a weight of k and k copies of a row are the same data to every trainer, bit for bit; the order of
+the caller's rows does not matter; folds drawn by content never have a row on one side and its copy on the other.
+X itself is not copied: training reads one standardised float32 copy and, for hard growth, one byte per cell of bins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from softwood import _core
+from softwood.split.base import Units
+from softwood.targets import AbstractTargets
+from softwood.tree import Tree
+
+FloatArray = npt.NDArray[np.float64]
+RowArray = npt.NDArray[np.int64]
+
+
+class ArraySource:
+    """A table in memory: user's X, the rows of it that count in canonical order, and their targets."""
+
+    def __init__(
+        self,
+        X: npt.NDArray[Any],  # (rows, p) float32 or float64, C order
+        order: RowArray,  # (n,) rows of X
+        copies: npt.NDArray[np.int32],  # (n,) how many of the caller's rows each stands for
+        content: npt.NDArray[np.uint64],  # (n,) hash of each row of X
+        targets: AbstractTargets,  # of the n rows
+        n_threads: int = 1,
+    ) -> None:
+        self.X, self.order, self.copies, self.content = X, order, copies, content
+        self.targets, self.n_threads = targets, n_threads
+
+    @property
+    def n(self) -> int:
+        return int(self.order.size)
+
+    @property
+    def p(self) -> int:
+        return int(self.X.shape[1])
+
+    @cached_property
+    def units(self) -> Units:
+        """Weighted center and scale of each column."""
+        return Units(*_core.column_moments(self.X, self.order, self.targets.weight, self.n_threads))
+
+    @cached_property
+    def Z(self) -> npt.NDArray[np.float32]:
+        """(n, p) the standardised rows."""
+        units = self.units
+        Z: npt.NDArray[np.float32] = _core.standardise(
+            self.X, self.order, units.center, units.per_scale, self.n_threads
+        )
+        return Z
+
+    def batches(self, rng: np.random.Generator, size: int) -> Iterator[npt.NDArray[np.int32]]:
+        """Row numbers of one batch after another, for ever: shuffled epochs, or all rows when they fit in one."""
+        if size >= self.n:
+            every = np.arange(self.n, dtype=np.int32)
+            while True:
+                yield every
+        while True:
+            epoch = rng.permutation(self.n).astype(np.int32)
+            for start in range(0, self.n - size + 1, size):
+                yield epoch[start : start + size]
+
+    def leaf_of(self, tree: Tree) -> npt.NDArray[np.int32]:
+        """(n,) the leaf of each row by the tree's hard questions."""
+        return tree.apply(self.X, self.n_threads)[self.order]
+
+    def take(self, rows: RowArray) -> ArraySource:
+        """Some of the rows as a source of their own, with units of their own."""
+        return ArraySource(
+            self.X, self.order[rows], self.copies[rows], self.content[rows], self.targets.take(rows), self.n_threads
+        )
+
+    def folds(self, n_folds: int, seed: int) -> npt.NDArray[np.int64]:
+        """(n,) a fold number per row, drawn by content: balanced over the rows, copies stay together."""
+        mixed = (self.content ^ np.uint64(seed)) * np.uint64(0xD6E8FEB86659FD93)
+        mixed ^= mixed >> np.uint64(32)
+        _, group = np.unique(mixed, return_inverse=True)
+        fold: npt.NDArray[np.int64] = group % n_folds
+        return fold
+
+
+def canonical_rows(
+    X: npt.NDArray[Any],  # (rows, p) float32 or float64, C order
+    key: npt.NDArray[Any],  # (rows,) what else makes rows different: the target
+    weight: FloatArray,  # (rows,)
+    n_threads: int = 1,
+) -> tuple[RowArray, npt.NDArray[np.int32], npt.NDArray[np.uint64], FloatArray]:
+    """Order rows by content and merge equal ones: (row numbers, copies, content hashes, summed weights)."""
+    content: npt.NDArray[np.uint64] = _core.row_hash(X, n_threads)
+    order = np.lexsort((key, content))
+    order = order[weight[order] > 0]
+    hashes, keys = content[order], key[order]
+    same = np.zeros(order.size, dtype=bool)
+    same[1:] = (hashes[1:] == hashes[:-1]) & (keys[1:] == keys[:-1])
+    doubtful = np.flatnonzero(same)
+    same[doubtful] = (X[order[doubtful]] == X[order[doubtful - 1]]).all(axis=1)
+    starts = np.flatnonzero(~same)
+    copies = np.diff(np.append(starts, order.size)).astype(np.int32)
+    summed = np.add.reduceat(weight[order], starts) if order.size else np.zeros(0)
+    return order[starts], copies, hashes[starts], summed

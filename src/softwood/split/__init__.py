@@ -1,0 +1,11 @@
+"""Split families: one file each, registered here once."""
+
+from __future__ import annotations
+
+from softwood.split.axis import Axis
+from softwood.split.base import AbstractSplit, Units
+from softwood.split.linear import Linear
+
+SPLITS: dict[str, type[AbstractSplit]] = {"linear": Linear, "axis": Axis}
+
+__all__ = ["SPLITS", "AbstractSplit", "Axis", "Linear", "Units"]

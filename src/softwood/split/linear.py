@@ -1,0 +1,52 @@
+"""The linear family: score of node k = w_k . x + b_k, a logistic regression at every node.
+
+theta is (internal nodes, p + 1) flattened, each row the weights and then the offset.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from softwood._namespace import Array, array_namespace
+from softwood.question import Linears
+from softwood.split.base import AbstractSplit, FloatArray, Units
+from softwood.topology import Topology
+
+
+class Linear(AbstractSplit):
+    """Slanted questions."""
+
+    name: ClassVar[str] = "linear"
+    core_name: ClassVar[str | None] = "linear"
+
+    def n_parameters(self, topology: Topology, n_features: int) -> int:
+        return int(topology.n_scores.sum()) * (n_features + 1)
+
+    def scores(self, theta: Array, X: Array, topology: Topology) -> Array:
+        xp = array_namespace(X)
+        table = xp.reshape(theta, (-1, X.shape[1] + 1))
+        return X @ table[:, :-1].T + table[:, -1]
+
+    def scores_vjp(self, theta: Array, X: Array, topology: Topology, Z_bar: Array) -> Array:
+        xp = array_namespace(X)
+        W_bar = Z_bar.T @ X  # of X @ W.T
+        b_bar = xp.sum(Z_bar, axis=0)  # of + b
+        return xp.reshape(xp.concat([W_bar, b_bar[:, None]], axis=1), (-1,))
+
+    def decays(self, topology: Topology, n_features: int) -> npt.NDArray[np.bool_]:
+        mask = np.ones((int(topology.n_scores.sum()), n_features + 1), dtype=bool)
+        mask[:, -1] = False
+        return mask.ravel()
+
+    def random(self, topology: Topology, n_features: int, rng: np.random.Generator) -> FloatArray:
+        table = rng.normal(size=(int(topology.n_scores.sum()), n_features + 1))
+        table[:, :-1] *= 2.0 / np.sqrt(np.sum(table[:, :-1] ** 2, axis=1, keepdims=True))
+        return np.asarray(table.ravel())
+
+    def questions(self, theta: FloatArray, topology: Topology, units: Units) -> Linears:
+        table = np.asarray(theta, dtype=np.float64).reshape(-1, units.center.size + 1)
+        weights = table[:, :-1] * units.per_scale
+        return Linears(weights, table[:, -1] - weights @ units.center)

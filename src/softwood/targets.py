@@ -1,0 +1,160 @@
+"""Targets: what y and w become, the additive statistic s of each row.
+
+Class labels stay as codes with weights (s = w * onehot(code) is made where it is needed: a million rows of
+26 classes would be 200 MB of zeros); everything else is a dense s (n, d). Statistics are scaled by the
+sample weight, so a weight of k is the row k times.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.floating[Any]]
+
+
+class AbstractTargets(ABC):
+    """The statistics s (n, d) of n rows, however they are held."""
+
+    @property
+    @abstractmethod
+    def n(self) -> int:
+        """Rows."""
+
+    @property
+    @abstractmethod
+    def d(self) -> int:
+        """Numbers per row."""
+
+    @property
+    @abstractmethod
+    def weight(self) -> FloatArray:
+        """(n,) the weight of each row, for weighted quantiles and standardising."""
+
+    @abstractmethod
+    def take(self, rows: npt.NDArray[Any] | slice) -> AbstractTargets:
+        """The targets of some rows."""
+
+    @abstractmethod
+    def dense(self, dtype: npt.DTypeLike = np.float64) -> FloatArray:
+        """s as one (n, d) array."""
+
+    @abstractmethod
+    def total(self) -> FloatArray:
+        """(d,) the sum of s over the rows, in float64."""
+
+    @abstractmethod
+    def core(self) -> tuple[npt.NDArray[np.int32] | None, npt.NDArray[np.float32]]:
+        """What kernels read: (codes, weights) of class counts or (None, s)."""
+
+
+@dataclass(frozen=True, eq=False)
+class CodedTargets(AbstractTargets):
+    """Class counts: s_i = w_i * onehot(code_i)."""
+
+    codes: npt.NDArray[np.int32]  # (n,)
+    weights: npt.NDArray[np.float64]  # (n,)
+    n_classes: int
+
+    @property
+    def n(self) -> int:
+        return int(self.codes.size)
+
+    @property
+    def d(self) -> int:
+        return self.n_classes
+
+    @property
+    def weight(self) -> FloatArray:
+        return self.weights
+
+    def take(self, rows: npt.NDArray[Any] | slice) -> CodedTargets:
+        return CodedTargets(self.codes[rows], self.weights[rows], self.n_classes)
+
+    def dense(self, dtype: npt.DTypeLike = np.float64) -> FloatArray:
+        s = np.zeros((self.n, self.d), dtype=dtype)
+        s[np.arange(self.n), self.codes] = self.weights
+        return s
+
+    def total(self) -> FloatArray:
+        return np.bincount(self.codes, self.weights, self.n_classes).astype(np.float64)
+
+    def core(self) -> tuple[npt.NDArray[np.int32] | None, npt.NDArray[np.float32]]:
+        return self.codes, self.weights.astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class DenseTargets(AbstractTargets):
+    """Any statistic: s as given, with the row weights it was made with."""
+
+    s: npt.NDArray[np.float64]  # (n, d)
+    weights: npt.NDArray[np.float64]  # (n,)
+
+    @property
+    def n(self) -> int:
+        return int(self.s.shape[0])
+
+    @property
+    def d(self) -> int:
+        return int(self.s.shape[1])
+
+    @property
+    def weight(self) -> FloatArray:
+        return self.weights
+
+    def take(self, rows: npt.NDArray[Any] | slice) -> DenseTargets:
+        return DenseTargets(self.s[rows], self.weights[rows])
+
+    def dense(self, dtype: npt.DTypeLike = np.float64) -> FloatArray:
+        return self.s.astype(dtype, copy=False)
+
+    def total(self) -> FloatArray:
+        return self.s.sum(axis=0, dtype=np.float64)
+
+    def core(self) -> tuple[npt.NDArray[np.int32] | None, npt.NDArray[np.float32]]:
+        return None, np.ascontiguousarray(self.s, dtype=np.float32)
+
+
+def class_counts(codes: npt.ArrayLike, n_classes: int, weight: npt.ArrayLike | None = None) -> CodedTargets:
+    """s = w * onehot(code)."""
+    codes = np.ascontiguousarray(codes, dtype=np.int32)
+    return CodedTargets(codes, _weights(weight, codes.size), int(n_classes))
+
+
+def centred_moments(
+    y: npt.ArrayLike, weight: npt.ArrayLike | None = None, *, standardise: bool = True
+) -> tuple[DenseTargets, float, float]:
+    """s = w * (1, t, t^2) of t = (y - center) / scale, with that center and scale.
+
+    Raw moments of y = 1e8 + noise would lose the noise; scaling keeps squares inside float32.
+    """
+    y = np.asarray(y, dtype=np.float64)
+    w = _weights(weight, y.size)
+    share = w / w.sum()
+    center = float(y[0] + share @ (y - y[0]))
+    spread = float(np.sqrt(share @ (y - center) ** 2))
+    scale = spread if standardise and spread > 0 and np.ptp(y) > 0 else 1.0
+    t = (y - center) / scale
+    return DenseTargets(np.stack([w, w * t, w * t * t], axis=1), w), center, scale
+
+
+def newton_pairs(g: npt.ArrayLike, h: npt.ArrayLike, weight: npt.ArrayLike | None = None) -> DenseTargets:
+    """s = w * (g, h); g and h may have a column per output."""
+    pairs = np.concatenate([np.asarray(a, dtype=np.float64).reshape(len(np.asarray(a)), -1) for a in (g, h)], axis=1)
+    w = _weights(weight, pairs.shape[0])
+    return DenseTargets(pairs * w[:, None], w)
+
+
+def soft_labels(Q: npt.ArrayLike, weight: npt.ArrayLike | None = None) -> DenseTargets:
+    """s = w * q_i: a row of class probabilities instead of one label."""
+    Q = np.asarray(Q, dtype=np.float64)
+    w = _weights(weight, Q.shape[0])
+    return DenseTargets(Q * w[:, None], w)
+
+
+def _weights(weight: npt.ArrayLike | None, n: int) -> npt.NDArray[np.float64]:
+    return np.ones(n) if weight is None else np.ascontiguousarray(weight, dtype=np.float64)

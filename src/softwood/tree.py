@@ -1,0 +1,141 @@
+"""Tree: a trained tree as inert arrays. Prediction, export, plots and storage know only this.
+
+Every node keeps its statistics and its value; internal nodes point at a question in one of the tables. A tree knows
+no impurity, no split family and no data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from softwood import _core
+from softwood.question import AbstractQuestions, Linears, Thresholds
+from softwood.topology import Topology
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Frozen arrays of a tree with questions of any kind side by side."""
+
+    topology: Topology
+    tables: tuple[AbstractQuestions, ...]
+    table: npt.NDArray[np.int8]  # (m,) which table a node's question is in; -1 at leaves
+    row: npt.NDArray[np.int32]  # (m,) which row of it; 0 at leaves
+    statistics: FloatArray  # (m, d) sums of s over the rows that reach each node
+    values: FloatArray  # (m, v) what each node would answer
+    n_features: int
+
+    def __post_init__(self) -> None:
+        for name in ("table", "row", "statistics", "values"):
+            array = np.ascontiguousarray(getattr(self, name)).view()
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+
+    @classmethod
+    def stump(cls, statistics: FloatArray, value: FloatArray, n_features: int) -> Tree:
+        """The tree of one leaf."""
+        return cls(
+            Topology.leaf(),
+            (),
+            np.array([-1], dtype=np.int8),
+            np.zeros(1, dtype=np.int32),
+            np.asarray(statistics, dtype=np.float64).reshape(1, -1),
+            np.asarray(value, dtype=np.float64).reshape(1, -1),
+            n_features,
+        )
+
+    @classmethod
+    def of_one_kind(
+        cls, topology: Topology, table: AbstractQuestions, statistics: FloatArray, values: FloatArray, n_features: int
+    ) -> Tree:
+        """A tree whose k-th internal node asks question k of the only table."""
+        row = np.zeros(topology.n_nodes, dtype=np.int32)
+        row[topology.internal] = np.arange(topology.internal.size)
+        kind = np.where(topology.is_leaf, -1, 0).astype(np.int8)
+        return cls(topology, (table,), kind, row, statistics, values, n_features)
+
+    @property
+    def n_nodes(self) -> int:
+        return self.topology.n_nodes
+
+    @property
+    def n_leaves(self) -> int:
+        return int(self.topology.leaves.size)
+
+    @property
+    def depth(self) -> int:
+        return self.topology.depth
+
+    def question(self, node: int) -> tuple[AbstractQuestions, int]:
+        """The table and row of an internal node's question."""
+        return self.tables[self.table[node]], int(self.row[node])
+
+    def apply(self, X: npt.NDArray[Any], n_threads: int = 1) -> npt.NDArray[np.int32]:
+        """(n,) the leaf each row ends in: one path, O(depth)."""
+        packed = self._packed()
+        if packed is None or X.dtype not in (np.float32, np.float64):
+            return self.apply_by_level(X)
+        leaf: npt.NDArray[np.int32] = _core.route(np.ascontiguousarray(X), *packed, n_threads)
+        return leaf
+
+    def apply_by_level(self, X: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
+        """The array twin of ``apply``, for questions of any kind."""
+        node = np.zeros(X.shape[0], dtype=np.int32)
+        for rows, here in self._visits(node):
+            table, k = self.question(here)
+            node[rows] = self.topology.first_child[here] + table.answer(X[rows], k)
+        return node
+
+    def reach(self, X: npt.NDArray[Any]) -> FloatArray:
+        """(n, m) the probability that a row reaches a node by the soft answers."""
+        out = np.zeros((X.shape[0], self.n_nodes))
+        out[:, 0] = 1
+        for here in self.topology.internal:
+            table, k = self.question(int(here))
+            first = int(self.topology.first_child[here])
+            children = slice(first, first + int(self.topology.arity[here]))
+            out[:, children] = out[:, here, None] * table.probability(X, k)
+        return out
+
+    def visited(self, X: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """(n, m) whether a row passes a node on its one path."""
+        out = np.zeros((X.shape[0], self.n_nodes), dtype=bool)
+        node = self.apply(X)
+        rows = np.arange(X.shape[0])
+        for _ in range(self.depth + 1):
+            out[rows, node] = True
+            node = np.where(node > 0, self.topology.parent[node], 0)
+        return out
+
+    def with_values(self, statistics: FloatArray, values: FloatArray) -> Tree:
+        return replace(self, statistics=statistics, values=values)
+
+    def _visits(self, node: npt.NDArray[np.int32]) -> Iterator[tuple[npt.NDArray[Any], int]]:
+        for level in self.topology.levels:
+            for here in range(level.start, level.stop):
+                rows = np.flatnonzero(node == here) if self.topology.arity[here] else np.empty(0, dtype=np.int64)
+                if rows.size:
+                    yield rows, here
+
+    def _packed(self) -> tuple[Any, ...] | None:
+        """The arrays the routing kernel reads, or None where a kind of question is unknown to it."""
+        feature = np.zeros(0, dtype=np.int32)
+        threshold = bias = np.zeros(0)
+        weights = np.zeros((0, self.n_features))
+        kind = np.zeros(len(self.tables) + 1, dtype=np.int8)
+        kind[-1] = -1
+        for index, table in enumerate(self.tables):
+            if type(table) is Thresholds and not feature.size:
+                kind[index], feature, threshold = 0, table.feature, table.threshold
+            elif type(table) is Linears and not bias.size:
+                kind[index], weights, bias = 1, table.weights, table.bias
+            else:
+                return None
+        return self.topology.first_child, kind[self.table], self.row, feature, threshold, weights, bias
