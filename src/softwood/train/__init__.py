@@ -1,0 +1,1 @@
+"""Trainers: Tree -> Tree. They search; splits only route; none of them knows a loss or an estimator."""
