@@ -82,6 +82,17 @@ class ArraySource:
             self.X, self.order[rows], self.copies[rows], self.content[rows], self.targets.take(rows), self.n_threads
         )
 
+    def parted(self, fraction: float, seed: int) -> tuple[ArraySource, ArraySource]:
+        """About ``fraction`` of the rows and the rest, drawn by content and measured in the units of the whole."""
+        fold = self.folds(self.n, seed)
+        held_out = fold < max(1, round(fraction * fold.max()))
+        return self._part(held_out), self._part(~held_out)
+
+    def _part(self, rows: npt.NDArray[np.bool_]) -> ArraySource:
+        part = self.take(np.flatnonzero(rows))
+        part.__dict__["units"] = self.units  # a cached property: the part is measured like the whole
+        return part
+
     def folds(self, n_folds: int, seed: int) -> npt.NDArray[np.int64]:
         """(n,) a fold number per row, drawn by content: balanced over the rows, copies stay together."""
         mixed = (self.content ^ np.uint64(seed)) * np.uint64(0xD6E8FEB86659FD93)
