@@ -1,8 +1,8 @@
 """The axis family: score of node k = |steepness_k| * (x[feature_k] - t_k), one given column per node.
 
 theta is (internal nodes, 2) flattened: steepness, threshold. Child 1 is above the threshold, in the soft tree as in
-the hard question: a steepness that a step takes below 0 must not turn the answers round. Which column a node looks at is chosen by whoever makes
-the family (CART, or a search): there is no gradient with respect to it.
+the hard question: a steepness that a step takes below 0 must not turn the answers round. Which column a node looks at
+is chosen by whoever makes the family (CART, or a search): there is no gradient with respect to it.
 """
 
 from __future__ import annotations
