@@ -137,9 +137,7 @@ def _newton(reg_lambda: float) -> ImpurityCase:
 
 
 IMPURITIES: list[ImpurityCase] = [
-    ImpurityCase(
-        Gini(), CLASSES, reference.gini_phi, reference.gini_slope, reference.shares, reference.brier_loss
-    ),
+    ImpurityCase(Gini(), CLASSES, reference.gini_phi, reference.gini_slope, reference.shares, reference.brier_loss),
     ImpurityCase(
         Entropy(), CLASSES, reference.entropy_phi, reference.entropy_slope, reference.shares, reference.log_loss
     ),

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import reference
-import zoo
 from hypothesis import given
 from hypothesis import strategies as st
+
+import reference
+import zoo
 from softwood.impurity import IMPURITIES, AbstractImpurity, as_impurity
 
 ROUNDING = 1e-13  # 500 units in the last place of float64: sums of a few dozen numbers and one quotient
@@ -19,9 +20,9 @@ every_pair = pytest.mark.parametrize(("case", "encoding"), PAIRS, ids=[f"{case}-
 every_impurity = pytest.mark.parametrize("case", zoo.IMPURITIES, ids=str)
 
 # A node holds each row of the sample so and so many times: weights 0, or far from where 0 / 0 is kept at 0.
-weights = st.lists(
-    st.one_of(st.just(0.0), st.floats(1e-6, 1e3)), min_size=zoo.N_ROWS, max_size=zoo.N_ROWS
-).map(np.array)
+weights = st.lists(st.one_of(st.just(0.0), st.floats(1e-6, 1e3)), min_size=zoo.N_ROWS, max_size=zoo.N_ROWS).map(
+    np.array
+)
 
 
 def node(encoding: str, weight: np.ndarray) -> np.ndarray:

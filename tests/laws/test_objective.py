@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+
 import reference
 import zoo
 from derivatives import check_vjp
@@ -281,12 +282,15 @@ def test_on_torch_the_gradient_is_that_of_autograd(shape: str, name: str) -> Non
             reach = torch.stack([P[node] for node in reference.path_to(arity, leaf)]).prod(dim=0)
             S = reach @ s
             N = S.sum()
-            J = J + {
-                "gini": lambda S=S, N=N: N - (S * S).sum() / N,
-                "entropy": lambda S=S, N=N: -(S * torch.log(S / N)).sum(),
-                "variance": lambda S=S: S[2] - S[1] ** 2 / S[0],
-                "newton": lambda S=S: -0.5 * (S[: len(S) // 2] ** 2 / (S[len(S) // 2 :] + 1.0)).sum(),
-            }[name]()
+            J = (
+                J
+                + {
+                    "gini": lambda S=S, N=N: N - (S * S).sum() / N,
+                    "entropy": lambda S=S, N=N: -(S * torch.log(S / N)).sum(),
+                    "variance": lambda S=S: S[2] - S[1] ** 2 / S[0],
+                    "newton": lambda S=S: -0.5 * (S[: len(S) // 2] ** 2 / (S[len(S) // 2 :] + 1.0)).sum(),
+                }[name]()
+            )
         return J
 
     evaluation = expected_impurity(theta, X, s, topology, Linear(), case.impurity)

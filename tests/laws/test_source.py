@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 import zoo
 from softwood import _core
 from softwood.source import ArraySource, canonical_rows
@@ -153,7 +154,7 @@ def columns_as_numpy(X: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.
     gap = X.astype(np.float64) - X[0].astype(np.float64)
     mean = np.average(gap, axis=0, weights=weight)
     scale = np.sqrt(np.average((gap - mean) ** 2, axis=0, weights=weight))
-    return X[0].astype(np.float64) + mean, np.where((X == X[0]).all(axis=0), 0.0, scale)
+    return X[0].astype(np.float64) + mean, np.where((X[0] == X).all(axis=0), 0.0, scale)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -167,7 +168,7 @@ def test_units_are_numpys_weighted_moments(dtype: type, n: int) -> None:
     step = np.spacing(np.abs(center))
     assert (np.abs(units.center - center) <= 2 * step + 1e-13 * scale).all()
     assert (np.abs(units.scale - scale) <= 1e-12 * scale + 2 * step * step / np.where(scale > 0, scale, 1)).all()
-    assert ((units.scale == 0) == (X == X[0]).all(axis=0)).all()
+    assert ((units.scale == 0) == (X[0] == X).all(axis=0)).all()
     assert ((units.per_scale == 0) == (units.scale == 0)).all()
 
 
@@ -194,7 +195,7 @@ def test_units_and_rows_do_not_depend_on_the_number_of_threads() -> None:
         again = _core.column_moments(X, order, weight, n_threads)
         assert (again[0] == center).all() and (again[1] == scale).all()
         Z = _core.standardise(X, order, center, scale, n_threads)
-        assert (Z == _core.standardise(X, order, center, scale, 1)).all()
+        assert (_core.standardise(X, order, center, scale, 1) == Z).all()
 
 
 def test_units_count_a_row_of_weight_k_k_times() -> None:

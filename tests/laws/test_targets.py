@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+
 import zoo
 from softwood.targets import AbstractTargets, centred_moments, class_counts, newton_pairs, soft_labels
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import reference
-import zoo
 from hypothesis import example, given
 from hypothesis import strategies as st
+
+import reference
+import zoo
 from softwood.topology import Topology
 
 every_shape = pytest.mark.parametrize("topology", zoo.TOPOLOGIES.values(), ids=zoo.TOPOLOGIES)
@@ -138,6 +139,16 @@ def test_a_topology_cannot_be_changed_through_its_arrays_or_the_callers() -> Non
     topology = Topology(arity)
     arity[:] = 7  # the caller's own array stays the caller's
     assert topology.arity.tolist() == [2, 0, 0]
-    for name in ("arity", "first_child", "parent", "level_of", "is_leaf", "internal", "leaves", "n_scores", "leaf_order"):
+    for name in (
+        "arity",
+        "first_child",
+        "parent",
+        "level_of",
+        "is_leaf",
+        "internal",
+        "leaves",
+        "n_scores",
+        "leaf_order",
+    ):
         with pytest.raises(ValueError, match="read-only"):
             getattr(topology, name)[...] = 0

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+
 import reference
 import zoo
 from softwood.question import Linears, Thresholds
@@ -53,7 +54,12 @@ def test_the_kernel_and_its_array_twin_route_alike(tree: Tree, dtype: type) -> N
 @every_tree
 @pytest.mark.parametrize(
     "change",
-    [np.asfortranarray, lambda X: X[::-1][::-1], lambda X: np.repeat(X, 2, axis=0)[::2], lambda X: (X * 10).astype(int)],
+    [
+        np.asfortranarray,
+        lambda X: X[::-1][::-1],
+        lambda X: np.repeat(X, 2, axis=0)[::2],
+        lambda X: (X * 10).astype(int),
+    ],
     ids=["columns first", "reversed twice", "every other row", "integers"],
 )
 def test_any_layout_of_rows_is_routed(tree: Tree, change: Any) -> None:
@@ -113,7 +119,7 @@ def test_visited_is_the_path_of_the_reference(tree: Tree) -> None:
 def test_leaf_statistics_add_up_to_the_root(tree: Tree) -> None:
     X, s = rows(zoo.N_ROWS), zoo.statistics("weighted classes")
     S = tree.visited(X).T @ s
-    assert S == pytest.approx(np.array(reference.node_statistics(tree, X.tolist(), s.tolist())), rel=1e-13, abs=1e-14)
+    assert pytest.approx(np.array(reference.node_statistics(tree, X.tolist(), s.tolist())), rel=1e-13, abs=1e-14) == S
     assert S[tree.topology.leaves].sum(axis=0) == pytest.approx(s.sum(axis=0), rel=1e-13)  # sums in another order
 
 
@@ -134,7 +140,9 @@ def test_soft_reach_is_the_product_of_the_questions_answers(tree: Tree) -> None:
                 table, k = tree.question(parent)
                 which = reference.children(arity, parent).index(child)
                 if isinstance(table, Linears):
-                    score = sum(float(w) * x_j for w, x_j in zip(table.weights[k], x, strict=True)) + float(table.bias[k])
+                    score = sum(float(w) * x_j for w, x_j in zip(table.weights[k], x, strict=True)) + float(
+                        table.bias[k]
+                    )
                     expected *= reference.child_probabilities([score])[which]
                 else:
                     expected *= float(reference.answer(table, k, x) == which)
