@@ -30,8 +30,8 @@ class Residues(Thresholds):
     def answer(self, X: npt.NDArray[Any], k: int) -> npt.NDArray[np.int32]:
         return (np.floor(X[:, self.feature[k]] * 10) % 3).astype(np.int32)
 
-    def probability(self, X: npt.NDArray[Any], k: int) -> npt.NDArray[np.float64]:
-        return np.eye(3)[self.answer(X, k)]
+    def probabilities(self, X: npt.NDArray[Any], rows: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        return np.stack([np.eye(3)[self.answer(X, k)] for k in rows], axis=1)
 
 
 @every_tree
