@@ -17,7 +17,7 @@ import pytest
 PLAN = """
 __main__ > cli > estimators > ensemble > train > objective > impurity split > topology
 cli > report plot export storage > explain layout > tree > question topology
-train > source > split targets tree
+train > source > bins split targets tree
 split > question
 objective > targets tree
 ensemble > loss

@@ -43,6 +43,11 @@ class AbstractImpurity(ABC):
     def value(self, S: Array) -> Array:
         """Prediction of a leaf, shape ``(..., v)``; finite everywhere."""
 
+    def magnitude(self, S: Array) -> Array:
+        """Size of the numbers phi subtracts, the shape of phi: a gain far below it is rounding, not a gain."""
+        xp = array_namespace(S)
+        return xp.abs(self.phi(S)) + xp.sum(xp.abs(S * self.slope(S)), axis=-1)
+
     def core_parameters(self) -> tuple[float, ...]:
         """What the compiled kernel needs besides the name."""
         return ()
@@ -67,6 +72,9 @@ class Gini(AbstractImpurity):
     def value(self, S: Array) -> Array:
         return class_shares(S)
 
+    def magnitude(self, S: Array) -> Array:
+        return array_namespace(S).sum(S, axis=-1)
+
 
 @dataclass(frozen=True)
 class Entropy(AbstractImpurity):
@@ -87,6 +95,9 @@ class Entropy(AbstractImpurity):
     def value(self, S: Array) -> Array:
         return class_shares(S)
 
+    def magnitude(self, S: Array) -> Array:
+        return array_namespace(S).sum(S, axis=-1)
+
 
 @dataclass(frozen=True)
 class Variance(AbstractImpurity):
@@ -106,6 +117,9 @@ class Variance(AbstractImpurity):
 
     def value(self, S: Array) -> Array:
         return S[..., 1:2] / (S[..., 0:1] + TINY)
+
+    def magnitude(self, S: Array) -> Array:
+        return S[..., 2]
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from softwood import _core
+from softwood.bins import MAX_BINS, Bins
 from softwood.split.base import Units
 from softwood.targets import AbstractTargets
 from softwood.tree import Tree
@@ -38,6 +39,7 @@ class ArraySource:
     ) -> None:
         self.X, self.order, self.copies, self.content = X, order, copies, content
         self.targets, self.n_threads = targets, n_threads
+        self._bins: dict[int, Bins] = {}
 
     @property
     def n(self) -> int:
@@ -60,6 +62,12 @@ class ArraySource:
             self.X, self.order, units.center, units.per_scale, self.n_threads
         )
         return Z
+
+    def bins(self, max_bins: int = MAX_BINS) -> Bins:
+        """One byte per cell, by weighted quantiles; made once for each number of bins."""
+        if max_bins not in self._bins:
+            self._bins[max_bins] = Bins.of(self.X, self.order, self.targets.weight, max_bins, self.n_threads)
+        return self._bins[max_bins]
 
     def batches(self, rng: np.random.Generator, size: int) -> Iterator[npt.NDArray[np.int32]]:
         """Row numbers of one batch after another, for ever: shuffled epochs, or all rows when they fit in one."""

@@ -114,6 +114,40 @@ class Tree:
             node = np.where(node > 0, self.topology.parent[node], 0)
         return out
 
+    def keep(
+        self,
+        collapse: npt.NDArray[np.bool_],  # (m,) becomes a leaf
+        stand_in: npt.NDArray[Any] | None = None,  # (m,) the child that takes a node's place; -1: the node stays
+    ) -> Tree:
+        """The tree of the nodes that remain, with the rows of the question tables that they ask."""
+        instead = np.full(self.n_nodes, -1) if stand_in is None else stand_in
+        nodes, arity = self._remaining(collapse, instead)
+        asking = arity > 0
+        table = np.where(asking, self.table[nodes], -1).astype(np.int8)
+        row = np.zeros(nodes.size, dtype=np.int32)
+        tables: list[AbstractQuestions] = []
+        for index in np.unique(table[asking]):
+            here = table == index
+            row[here] = np.arange(here.sum())
+            tables.append(self.tables[index].take(self.row[nodes[here]]))
+            table[here] = len(tables) - 1
+        values, statistics = self.values[nodes], self.statistics[nodes]
+        return Tree(Topology(arity), tuple(tables), table, row, statistics, values, self.n_features)
+
+    def _remaining(
+        self, collapse: npt.NDArray[np.bool_], stand_in: npt.NDArray[Any]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        """The nodes that remain, breadth first, and how many children each keeps."""
+        nodes, arity = [0], []
+        for place, node in enumerate(nodes):  # grows while it is walked
+            while stand_in[node] >= 0:
+                node = int(stand_in[node])
+            nodes[place] = node
+            arity.append(0 if collapse[node] else int(self.topology.arity[node]))
+            first = int(self.topology.first_child[node])
+            nodes.extend(range(first, first + arity[-1]))
+        return np.array(nodes), np.array(arity, dtype=np.int32)
+
     def with_values(self, statistics: FloatArray, values: FloatArray) -> Tree:
         return replace(self, statistics=statistics, values=values)
 

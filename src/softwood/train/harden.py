@@ -1,0 +1,90 @@
+"""Harden: from the soft answers a tree was trained on to the one path a row takes.
+
+Statistics become those of the hard partition. A branch that too few rows take gives its place to its sibling, and a
+question whose children answer the same gives its place to one of them: no question is left that changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from softwood.impurity import AbstractImpurity
+from softwood.source import ArraySource
+from softwood.train.base import AbstractTrainer, Run
+from softwood.tree import Tree
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Harden(AbstractTrainer):
+    """Exact statistics, no dead branches. ``values`` keeps the soft leaf values or takes those of the hard partition."""
+
+    values: Literal["soft", "hard"] = "soft"
+    min_samples_leaf: int = 1  # of the caller's rows
+
+    def train(self, tree: Tree, source: ArraySource, impurity: AbstractImpurity, run: Run) -> Tree:
+        tree = self._without_thin_branches(tree, source)
+        if self.values == "hard":
+            tree = _on_partition(tree, source)
+            tree = tree.with_values(tree.statistics, impurity.value(tree.statistics))
+        return _on_partition(tree.keep(np.zeros(tree.n_nodes, dtype=bool), _idle(tree)), source)
+
+    def _without_thin_branches(self, tree: Tree, source: ArraySource) -> Tree:
+        """Rows of a branch that goes take its sibling, so that counts change: again until none is thin."""
+        while True:
+            copies = source.copies.astype(np.float64)[:, None]
+            counts = _summed_up(tree, _leaf_sums(tree, source.leaf_of(tree), copies))[:, 0]
+            stand_in = _fullest(tree, counts, max(1, self.min_samples_leaf))
+            if (stand_in < 0).all():
+                return tree
+            tree = tree.keep(np.zeros(tree.n_nodes, dtype=bool), stand_in)
+
+
+def _on_partition(tree: Tree, source: ArraySource) -> Tree:
+    """The tree with the statistics of the rows that take each node."""
+    leaf_sums = _leaf_sums(tree, source.leaf_of(tree), source.targets.dense())
+    return tree.with_values(_summed_up(tree, leaf_sums), tree.values)
+
+
+def _leaf_sums(
+    tree: Tree,
+    leaf: npt.NDArray[np.int32],  # (n,)
+    s: npt.NDArray[np.floating],  # (n, d)
+) -> FloatArray:  # (m, d)
+    return np.stack([np.bincount(leaf, column, tree.n_nodes) for column in s.T], axis=1)
+
+
+def _summed_up(tree: Tree, S: FloatArray) -> FloatArray:
+    """Sums of the leaves handed up to every node above them."""
+    for level in reversed(tree.topology.levels[1:]):
+        np.add.at(S, tree.topology.parent[level], S[level])
+    return S
+
+
+def _fullest(tree: Tree, counts: FloatArray, least: int) -> npt.NDArray[np.int64]:
+    """(m,) the child with most rows, of nodes with a child that has too few; -1 elsewhere."""
+    stand_in = np.full(tree.n_nodes, -1, dtype=np.int64)
+    for node in tree.topology.internal:
+        first = int(tree.topology.first_child[node])
+        rows = counts[first : first + tree.topology.arity[node]]
+        if rows.min() < least:
+            stand_in[node] = first + int(np.argmax(rows))
+    return stand_in
+
+
+def _idle(tree: Tree) -> npt.NDArray[np.int64]:
+    """(m,) the first child, of nodes all of whose leaves answer the same; -1 elsewhere."""
+    stand_in = np.full(tree.n_nodes, -1, dtype=np.int64)
+    answers_one = tree.topology.is_leaf.copy()
+    values = tree.values.copy()
+    for node in tree.topology.internal[::-1]:  # children before parents
+        first = int(tree.topology.first_child[node])
+        children = slice(first, first + int(tree.topology.arity[node]))
+        if answers_one[children].all() and (values[children] == values[first]).all():
+            stand_in[node], answers_one[node], values[node] = first, True, values[first]
+    return stand_in
