@@ -48,6 +48,10 @@ class AbstractTargets(ABC):
         """(d,) the sum of s over the rows, in float64."""
 
     @abstractmethod
+    def sums_by(self, key: npt.NDArray[Any], n_keys: int) -> FloatArray:
+        """(n_keys, d) the sums of s over the rows of each key, in float64."""
+
+    @abstractmethod
     def core(self) -> tuple[npt.NDArray[np.int32] | None, npt.NDArray[np.float32]]:
         """What kernels read: (codes, weights) of class counts or (None, s)."""
 
@@ -83,6 +87,10 @@ class CodedTargets(AbstractTargets):
     def total(self) -> FloatArray:
         return np.bincount(self.codes, self.weights, self.n_classes).astype(np.float64)
 
+    def sums_by(self, key: npt.NDArray[Any], n_keys: int) -> FloatArray:
+        cell = key.astype(np.int64) * self.n_classes + self.codes
+        return np.bincount(cell, self.weights, n_keys * self.n_classes).reshape(n_keys, self.n_classes)
+
     def core(self) -> tuple[npt.NDArray[np.int32] | None, npt.NDArray[np.float32]]:
         return self.codes, self.weights.astype(np.float32)
 
@@ -114,6 +122,9 @@ class DenseTargets(AbstractTargets):
 
     def total(self) -> FloatArray:
         return self.s.sum(axis=0, dtype=np.float64)
+
+    def sums_by(self, key: npt.NDArray[Any], n_keys: int) -> FloatArray:
+        return np.stack([np.bincount(key, column, n_keys) for column in self.s.T], axis=1)
 
     def core(self) -> tuple[npt.NDArray[np.int32] | None, npt.NDArray[np.float32]]:
         return None, np.ascontiguousarray(self.s, dtype=np.float32)

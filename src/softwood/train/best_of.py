@@ -30,6 +30,5 @@ class BestOf(AbstractTrainer):
 
 def hard_impurity(tree: Tree, source: ArraySource, impurity: AbstractImpurity) -> float:
     """phi summed over the leaves of the hard partition."""
-    leaf, s = source.leaf_of(tree), source.targets.dense()
-    S = np.stack([np.bincount(leaf, s[:, c], tree.n_nodes) for c in range(s.shape[1])], axis=1)
+    S = source.targets.sums_by(source.leaf_of(tree), tree.n_nodes)
     return float(np.sum(impurity.phi(S)))

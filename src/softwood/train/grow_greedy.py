@@ -1,13 +1,13 @@
 """GrowGreedy: node by node, each question the best expected-impurity cut of the rows that reach it by the hard path.
 
-A node tries a refined stump from the best axis cut, then one from a projected start, and the axis cut itself; the
-largest hard gain wins. It becomes a leaf only when none of them gains, so a branch never ends early because an
-optimiser put everything on one side.
+Several trainers each propose a stump; the largest hard gain wins. A node becomes a leaf only when none of them gains,
+so a branch never ends early because one optimiser put everything on one side.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import heapq
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,16 @@ from softwood.tree import Tree
 FloatArray = npt.NDArray[np.float64]
 
 
+@dataclass(eq=False)
+class _Node:
+    rows: npt.NDArray[np.int64]
+    depth: int
+    stump: Tree | None = None  # the question to ask, if any gains
+    right: npt.NDArray[np.bool_] | None = None  # the rows that answer it with child 1
+    gain: float = 0.0
+    children: tuple[_Node, ...] = ()
+
+
 @dataclass(frozen=True)
 class GrowGreedy(AbstractTrainer):
     """Grow by stumps; ``stumps`` are the trainers that each propose one question."""
@@ -32,68 +42,75 @@ class GrowGreedy(AbstractTrainer):
     min_samples_split: int = 2
     min_samples_leaf: int = 1
     min_impurity_decrease: float = 0.0
+    max_leaf_nodes: int | None = None
 
     def train(self, tree: Tree, source: ArraySource, impurity: AbstractImpurity, run: Run) -> Tree:
-        members, depths = [np.arange(source.n)], [0]
-        asked: list[Tree | None] = []
-        quiet = Run(run.rng, run.n_threads)
-        for at in _growing(members):
-            best = self._question(source.take(members[at]), impurity, depths[at], source, quiet)
-            asked.append(best)
-            if best is not None:
-                right = source.take(members[at]).leaf_of(best) == 2
-                members += [members[at][~right], members[at][right]]
-                depths += [depths[at] + 1] * 2
-        S = np.stack([source.targets.take(rows).total() for rows in members])
-        return _assembled(asked, S, np.asarray(impurity.value(S)), source.p)
+        first = self._node(np.arange(source.n), 0, source, impurity, run)
+        waiting = [(self._priority(first, 0), 0, first)]
+        n_leaves, born = 1, 1
+        while waiting and (self.max_leaf_nodes is None or n_leaves < self.max_leaf_nodes):
+            node = heapq.heappop(waiting)[2]
+            if node.stump is None or node.right is None:
+                continue
+            sides = (node.rows[~node.right], node.rows[node.right])
+            node.children = tuple(self._node(rows, node.depth + 1, source, impurity, run) for rows in sides)
+            n_leaves += 1
+            for child in node.children:
+                heapq.heappush(waiting, (self._priority(child, born), born, child))
+                born += 1
+        return _assembled(first, source, impurity)
 
-    def _question(
-        self, here: ArraySource, impurity: AbstractImpurity, depth: int, source: ArraySource, run: Run
-    ) -> Tree | None:
-        """The stump with the largest hard gain, or None for a leaf."""
+    def _priority(self, node: _Node, born: int) -> float:
+        """The largest gain first where leaves are rationed, else in order of birth."""
+        return float(born) if self.max_leaf_nodes is None else -node.gain
+
+    def _node(
+        self, rows: npt.NDArray[np.int64], depth: int, source: ArraySource, impurity: AbstractImpurity, run: Run
+    ) -> _Node:
+        """A node with the stump of largest hard gain, or none."""
+        node, here = _Node(rows, depth), source.take(rows)
         start = root(here, impurity)
         whole = float(impurity.phi(start.statistics[0]))
         if depth == self.max_depth or here.copies.sum() < self.min_samples_split:
-            return None
+            return node
         if whole <= 1e-9 * here.targets.weight.sum() and not impurity.splits_pure:
-            return None
+            return node
         least = max(self.min_impurity_decrease * float(source.targets.weight.sum()), 1e-9 * abs(whole))
-        best, most = None, least
+        quiet = Run(run.rng, run.n_threads)
         for trainer in self.stumps:
-            stump = trainer.train(start, here, impurity, run)
-            if stump.n_nodes != 3:
-                continue
-            right = here.leaf_of(stump) == 2
-            copies = here.copies[right].sum()
-            if min(copies, here.copies.sum() - copies) < self.min_samples_leaf:
-                continue
-            S = np.stack([here.targets.take(side).total() for side in (~right, right)])
-            gain = whole - float(np.sum(impurity.phi(S)))
-            if gain > most:
-                best, most = stump, gain
-        return best
+            stump = trainer.train(start, here, impurity, quiet)
+            gain, right = self._gain(stump, here, impurity, whole)
+            if gain > max(node.gain, least):
+                node.stump, node.gain, node.right = stump, gain, right
+        return node
+
+    def _gain(
+        self, stump: Tree, here: ArraySource, impurity: AbstractImpurity, whole: float
+    ) -> tuple[float, npt.NDArray[np.bool_]]:
+        """The hard gain of a stump, 0 where it may not be used, and who goes right."""
+        right = here.leaf_of(stump) == 2
+        copies = int(here.copies[right].sum())
+        if min(copies, int(here.copies.sum()) - copies) < max(1, self.min_samples_leaf):
+            return 0.0, right
+        S = here.targets.sums_by(right.astype(np.int64), 2)
+        return whole - float(np.sum(impurity.phi(S))), right
 
 
-def _growing(members: list[npt.NDArray[np.int64]]) -> Iterator[int]:
-    """Node numbers of a list that grows while it is walked."""
-    at = 0
-    while at < len(members):
-        yield at
-        at += 1
-
-
-def _assembled(asked: Sequence[Tree | None], S: FloatArray, values: FloatArray, n_features: int) -> Tree:
-    """One tree of many stumps, its tables gathered by kind."""
-    stumps = [stump for stump in asked if stump is not None]
-    kinds = sorted({stump.question(0)[0].kind for stump in stumps})
-    groups: dict[str, list[AbstractQuestions]] = {kind: [] for kind in kinds}
-    table = np.full(len(asked), -1, dtype=np.int8)
-    row = np.zeros(len(asked), dtype=np.int32)
-    for node, stump in enumerate(asked):
-        if stump is not None:
-            questions, k = stump.question(0)
-            table[node], row[node] = kinds.index(questions.kind), len(groups[questions.kind])
-            groups[questions.kind].append(questions.take(np.array([k])))
+def _assembled(first: _Node, source: ArraySource, impurity: AbstractImpurity) -> Tree:
+    """One tree of many stumps in breadth-first order, its questions gathered by kind."""
+    nodes = [first]
+    for node in nodes:
+        nodes.extend(node.children)
+    groups: dict[str, list[AbstractQuestions]] = {}
+    table = np.full(len(nodes), -1, dtype=np.int8)
+    row = np.zeros(len(nodes), dtype=np.int32)
+    for at, node in enumerate(nodes):
+        if node.children and node.stump is not None:
+            questions, k = node.stump.question(0)
+            group = groups.setdefault(questions.kind, [])
+            table[at], row[at] = list(groups).index(questions.kind), len(group)
+            group.append(questions.take(np.array([k])))
     tables = tuple(type(group[0]).joined(group) for group in groups.values())
-    arity = np.array([0 if stump is None else 2 for stump in asked], dtype=np.int32)
-    return Tree(Topology(arity), tables, table, row, S, values, n_features)
+    arity = np.array([len(node.children) for node in nodes], dtype=np.int32)
+    S = np.stack([source.targets.take(node.rows).total() for node in nodes])
+    return Tree(Topology(arity), tables, table, row, S, np.asarray(impurity.value(S)), source.p)

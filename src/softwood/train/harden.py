@@ -37,8 +37,8 @@ class Harden(AbstractTrainer):
     def _without_thin_branches(self, tree: Tree, source: ArraySource) -> Tree:
         """Rows of a branch that goes take its sibling, so that counts change: again until none is thin."""
         while True:
-            copies = source.copies.astype(np.float64)[:, None]
-            counts = _summed_up(tree, _leaf_sums(tree, source.leaf_of(tree), copies))[:, 0]
+            counts = np.bincount(source.leaf_of(tree), source.copies, tree.n_nodes)
+            counts = _summed_up(tree, counts[:, None])[:, 0]
             stand_in = _fullest(tree, counts, max(1, self.min_samples_leaf))
             if (stand_in < 0).all():
                 return tree
@@ -47,16 +47,8 @@ class Harden(AbstractTrainer):
 
 def _on_partition(tree: Tree, source: ArraySource) -> Tree:
     """The tree with the statistics of the rows that take each node."""
-    leaf_sums = _leaf_sums(tree, source.leaf_of(tree), source.targets.dense())
+    leaf_sums = source.targets.sums_by(source.leaf_of(tree), tree.n_nodes)
     return tree.with_values(_summed_up(tree, leaf_sums), tree.values)
-
-
-def _leaf_sums(
-    tree: Tree,
-    leaf: npt.NDArray[np.int32],  # (n,)
-    s: npt.NDArray[np.floating],  # (n, d)
-) -> FloatArray:  # (m, d)
-    return np.stack([np.bincount(leaf, column, tree.n_nodes) for column in s.T], axis=1)
 
 
 def _summed_up(tree: Tree, S: FloatArray) -> FloatArray:

@@ -19,7 +19,7 @@ from softwood.train.grow_projected import GrowProjected
 from softwood.train.harden import Harden
 from softwood.train.prune import Prune
 from softwood.train.refine import Descend, Lbfgs, Refine, Watch
-from softwood.train.select import Select, loss, misses
+from softwood.train.select import Select, misses, squares
 
 Auto = Literal["auto"]
 SEARCHED_WORK = 64e9  # multiply-adds of one descent, about half a second, above which nothing is searched
@@ -51,7 +51,7 @@ class Recipe:
     max_leaf_nodes: int | None = None
     max_bins: int = 255
     ccp_alpha: float = 0.0
-    judge: Literal["misses", "loss"] = "loss"  # what the search counts on held-out rows
+    judge: Literal["misses", "squares"] = "squares"  # what the search counts on held-out rows
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,8 @@ def _global(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
     if not searched(recipe, source):
         return build(first, False)
     stages = _stages(recipe)
-    judge = {"misses": misses, "loss": loss}[recipe.judge]
-    return Select(first, stages, build, 5 if source.n < 2500 else 1, judge)
+    judge = {"misses": misses, "squares": squares}[recipe.judge]
+    return Select(first, stages, build, judge, 5 if source.n < 2500 else 1)
 
 
 TRAININGS: dict[str, Callable[[Recipe, ArraySource], AbstractTrainer]] = {

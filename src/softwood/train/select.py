@@ -1,7 +1,8 @@
 """Select: choose among settings by folds inside the training rows, then train the winner on all of them.
 
-Coordinate-wise: each stage offers alternatives to the best setting so far, all judged on the same folds. A setting is
-judged on held-out rows by the mean of its hard and its soft answers, which halves the noise.
+Coordinate-wise: each stage offers alternatives to the best setting so far, all judged on the same held-out rows by the
+mean of their hard and soft answers, which halves the noise. An alternative wins only by more than ``caution`` standard
+errors of the row-by-row difference, so that luck on a few rows does not undo a good default.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from softwood.impurity import AbstractImpurity
 from softwood.source import ArraySource
 from softwood.train.base import AbstractTrainer, Run, root
 from softwood.tree import Tree
 
+FloatArray = npt.NDArray[np.float64]
 S = TypeVar("S", bound=Hashable)
-Judge = Callable[[Tree, ArraySource, AbstractImpurity], float]
+Judge = Callable[[Tree, ArraySource], FloatArray]  # (n,) the loss of each row, times its weight
 
 
 @dataclass(frozen=True)
@@ -28,41 +31,45 @@ class Select(AbstractTrainer, Generic[S]):
     first: S
     stages: Sequence[Callable[[S], Sequence[S]]]
     build: Callable[[S, bool], AbstractTrainer]
-    n_folds: int  # 1: a holdout of a fifth
-    judge: Judge  # what held-out rows say of a tree: less is better
+    judge: Judge
+    n_folds: int = 1  # 1: a holdout of a fifth
+    caution: float = 0.5
 
     def train(self, tree: Tree, source: ArraySource, impurity: AbstractImpurity, run: Run) -> Tree:
         best = self.choose(source, impurity, run)
         return self.build(best, False).train(tree, source, impurity, run)
 
     def choose(self, source: ArraySource, impurity: AbstractImpurity, run: Run) -> S:
-        """The setting of least risk; the first one wins ties."""
+        """The best setting found, stage by stage."""
         parts = split_rows(source, self.n_folds, int(run.rng.integers(2**31)))
         seed = int(run.rng.integers(2**31))
-        judged: dict[S, float] = {}
-
-        def risk_of(setting: S) -> float:
-            if setting not in judged:
-                trainer = self.build(setting, True)
-                judged[setting] = float(np.mean([self._held_out(trainer, *part, impurity, seed, run) for part in parts]))
-            return judged[setting]
-
-        best = self.first
+        best, losses = self.first, self._losses(self.first, parts, impurity, seed, run)
         for stage in self.stages:
-            best = min([best, *stage(best)], key=risk_of)
+            rivals = [each for each in stage(best) if each != best]
+            judged = [(each, self._losses(each, parts, impurity, seed, run)) for each in rivals]
+            for rival, rival_losses in judged:
+                if is_better(losses - rival_losses, self.caution):
+                    best, losses = rival, rival_losses
         return best
 
-    def _held_out(
+    def _losses(
         self,
-        trainer: AbstractTrainer,
-        rows: ArraySource,
-        rest: ArraySource,
+        setting: S,
+        parts: Sequence[tuple[ArraySource, ArraySource]],
         impurity: AbstractImpurity,
         seed: int,
         run: Run,
-    ) -> float:
-        quiet = Run(np.random.default_rng(seed), run.n_threads)
-        return self.judge(trainer.train(root(rows, impurity), rows, impurity, quiet), rest, impurity)
+    ) -> FloatArray:
+        trainer, found = self.build(setting, True), []
+        for rows, rest in parts:
+            quiet = Run(np.random.default_rng(seed), run.n_threads)
+            found.append(self.judge(trainer.train(root(rows, impurity), rows, impurity, quiet), rest))
+        return np.concatenate(found)
+
+
+def is_better(gains: FloatArray, caution: float) -> bool:
+    """Whether row-by-row gains are above 0 by more than ``caution`` standard errors of their sum."""
+    return bool(gains.sum() > caution * np.sqrt(gains.size) * gains.std())
 
 
 def split_rows(source: ArraySource, n_folds: int, seed: int) -> list[tuple[ArraySource, ArraySource]]:
@@ -75,18 +82,21 @@ def split_rows(source: ArraySource, n_folds: int, seed: int) -> list[tuple[Array
     ]
 
 
-def loss(tree: Tree, source: ArraySource, impurity: AbstractImpurity) -> float:
-    """slope(S_leaf) . s per unit of weight, the loss the impurity stands for: mean of hard and expected soft."""
-    slope = np.asarray(impurity.slope(tree.statistics))
+def misses(tree: Tree, source: ArraySource) -> FloatArray:
+    """The weight answered with another class than its own; s are class weights."""
+    s = source.targets.dense()
+    rows = np.arange(len(s))
+    hits = [s[rows, answer.argmax(axis=1)] for answer in _answers(tree, source)]
+    return np.asarray(s.sum(axis=1) - np.mean(hits, axis=0))
+
+
+def squares(tree: Tree, source: ArraySource) -> FloatArray:
+    """Squared errors; s are moments (w, w y, w y^2)."""
+    w, wy, wyy = source.targets.dense().T
+    return np.asarray(np.mean([w * v[:, 0] ** 2 - 2 * wy * v[:, 0] + wyy for v in _answers(tree, source)], axis=0))
+
+
+def _answers(tree: Tree, source: ArraySource) -> tuple[FloatArray, FloatArray]:
+    """The hard and the soft answer to each row."""
     X, leaves = source.X[source.order], tree.topology.leaves
-    costs = slope[tree.apply(X)] + tree.reach(X)[:, leaves] @ slope[leaves]
-    return float(np.sum(source.targets.dense() * costs)) / 2 / float(source.targets.weight.sum())
-
-
-def misses(tree: Tree, source: ArraySource, impurity: AbstractImpurity) -> float:
-    """Share of the weight answered with another class than its own: mean of hard and soft answers."""
-    X, s = source.X[source.order], source.targets.dense()
-    leaves = tree.topology.leaves
-    answers = (tree.values[tree.apply(X)], tree.reach(X)[:, leaves] @ tree.values[leaves])
-    hits = sum(float(s[np.arange(len(s)), answer.argmax(axis=1)].sum()) for answer in answers)
-    return 1 - hits / 2 / float(s.sum())
+    return tree.values[tree.apply(X)], tree.reach(X)[:, leaves] @ tree.values[leaves]
