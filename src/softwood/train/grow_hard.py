@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from softwood import _core
 from softwood.impurity import AbstractImpurity
 from softwood.question import Thresholds
@@ -43,7 +45,7 @@ class GrowHard(AbstractTrainer):
     def _grow(self, source: ArraySource, impurity: AbstractImpurity, n_threads: int) -> GrownTree:
         limits = self._limits(_total_weight(source))
         if impurity.core_name is None:
-            s = source.targets.dense()
+            s = np.asarray(source.targets.dense(), dtype=np.float64)
             return ArrayGrower(source.bins(self.max_bins), s, source.copies, impurity, limits).grow()
         return grow_compiled(source, impurity, limits, self.max_bins, n_threads)
 
