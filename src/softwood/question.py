@@ -21,6 +21,7 @@ class AbstractQuestions(ABC):
     """A table of questions of one kind."""
 
     kind: ClassVar[str]
+    is_hard: ClassVar[bool] = False  # whether the score's scale means nothing (a step, not a slope)
 
     @property
     @abstractmethod
@@ -38,6 +39,10 @@ class AbstractQuestions(ABC):
     @abstractmethod
     def features(self, k: int) -> npt.NDArray[np.int32]:
         """The columns question k looks at."""
+
+    @abstractmethod
+    def slants(self, rows: npt.NDArray[Any], n_features: int) -> tuple[FloatArray, FloatArray]:
+        """Weights (k, p) and offsets (k,) of linear scores that are above 0 just where child 1 is taken."""
 
     @abstractmethod
     def text(self, k: int, names: Sequence[str]) -> str:
@@ -72,6 +77,7 @@ class Thresholds(AbstractQuestions):
     feature: npt.NDArray[np.int32]  # (k,)
     threshold: FloatArray  # (k,)
     kind: ClassVar[str] = "threshold"
+    is_hard: ClassVar[bool] = True
 
     @property
     def n_questions(self) -> int:
@@ -86,6 +92,11 @@ class Thresholds(AbstractQuestions):
 
     def features(self, k: int) -> npt.NDArray[np.int32]:
         return self.feature[k : k + 1]
+
+    def slants(self, rows: npt.NDArray[Any], n_features: int) -> tuple[FloatArray, FloatArray]:
+        weights = np.zeros((len(rows), n_features))
+        weights[np.arange(len(rows)), self.feature[rows]] = 1.0
+        return weights, -self.threshold[rows]
 
     def text(self, k: int, names: Sequence[str]) -> str:
         return f"{names[self.feature[k]]} > {self.threshold[k]:.6g}"
@@ -131,6 +142,9 @@ class Linears(AbstractQuestions):
 
     def features(self, k: int) -> npt.NDArray[np.int32]:
         return np.flatnonzero(self.weights[k]).astype(np.int32)
+
+    def slants(self, rows: npt.NDArray[Any], n_features: int) -> tuple[FloatArray, FloatArray]:
+        return self.weights[rows], self.bias[rows]
 
     def text(self, k: int, names: Sequence[str]) -> str:
         w = self.weights[k]
