@@ -48,7 +48,6 @@ class AbstractTreeEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     feature_importances_: FloatArray
 
     _impurities: ClassVar[tuple[str, ...]]  # the names that fit this kind of target
-    _numeric_target: ClassVar[bool]
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -174,7 +173,7 @@ class AbstractTreeEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[ArraySource, TargetUnits]:
         """The border: after it everything is checked, typed and in canonical order."""
         n_threads = threads_of(self.n_jobs)
-        X, y = read_training(self, X, y, numeric=self._numeric_target)
+        X, y = read_training(self, X, y)
         key, weight = self._key(y, read_weight(sample_weight, X.shape[0]))
         order, copies, content, weight = canonical_rows(X, key, weight, n_threads)
         targets, units = self._targets(key[order], weight)

@@ -123,7 +123,6 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
     """
 
     _impurities: ClassVar[tuple[str, ...]] = ("gini", "entropy")
-    _numeric_target: ClassVar[bool] = False
 
     classes_: npt.NDArray[Any]
     n_classes_: int
@@ -197,7 +196,8 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
             Labels from ``classes_``; of equally likely classes the first.
         """
         leaf = self._leaf(X)
-        return self.classes_.take(self.tree_.values.argmax(axis=1)[leaf])
+        labels: npt.NDArray[Any] = self.classes_[self.tree_.values.argmax(axis=1)[leaf]]
+        return labels
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the class shares of each row's leaf.

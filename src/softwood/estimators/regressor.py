@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin
 
 from softwood.estimators._base import AbstractTreeEstimator, FloatArray
 from softwood.estimators.target_units import TargetUnits
+from softwood.estimators.validation import read_numbers
 from softwood.impurity import AbstractImpurity
 from softwood.targets import DenseTargets, centred_moments
 
@@ -110,7 +111,6 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
     """
 
     _impurities: ClassVar[tuple[str, ...]] = ("variance",)
-    _numeric_target: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -182,7 +182,7 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         return self.tree_.values[:, 0][leaf]
 
     def _key(self, y: Any, weight: FloatArray) -> tuple[npt.NDArray[Any], FloatArray]:
-        return np.asarray(y, dtype=np.float64), weight
+        return read_numbers(y), weight
 
     def _targets(self, key: npt.NDArray[Any], weight: FloatArray) -> tuple[DenseTargets, TargetUnits]:
         targets, center, scale = centred_moments(key, weight)

@@ -23,10 +23,22 @@ def read_rows(estimator: BaseEstimator, X: Any) -> npt.NDArray[Any]:
     return _checked(estimator, X, reset=False)  # type: ignore[no-any-return]
 
 
-def read_training(estimator: BaseEstimator, X: Any, y: Any, *, numeric: bool) -> tuple[npt.NDArray[Any], Any]:
+def read_training(estimator: BaseEstimator, X: Any, y: Any) -> tuple[npt.NDArray[Any], Any]:
     """X and y to fit on; remembers the number and the names of the columns."""
-    X, y = _checked(estimator, X, y=y, y_numeric=numeric)
+    X, y = _checked(estimator, X, y=y)
     return X, y
+
+
+def read_numbers(y: npt.NDArray[Any]) -> FloatArray:
+    """(n,) a regressor's targets in float64."""
+    try:
+        numbers = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"y must hold one number per row; got {y.dtype} values such as {y.flat[0]!r}.") from None
+    if not np.isfinite(numbers).all():
+        row = int(np.flatnonzero(~np.isfinite(numbers))[0])
+        raise ValueError(f"y contains {_word(numbers[row])} at row {row}; targets must be finite.")
+    return numbers
 
 
 def read_weight(sample_weight: Any, n: int) -> FloatArray:
