@@ -16,7 +16,7 @@ constexpr std::int64_t kRowBlock = 4096;  // rows of one task: fixed, so sums do
 
 inline std::int64_t blocks_of(std::int64_t n) { return (n + kRowBlock - 1) / kRowBlock; }
 
-// A 64-bit hash of each row's numbers; -0 equals 0. Equal rows have equal hashes on every machine and in both
+// A 64-bit hash of each row's numbers; -0 equals 0 and a missing value (NaN of any bits) equals another. Equal rows have equal hashes on every machine and in both
 // float widths of one value.
 template <class T>
 void row_hash(const T* X,  // (n, p)
@@ -28,7 +28,8 @@ void row_hash(const T* X,  // (n, p)
     for (std::int64_t i = block * kRowBlock; i < stop; ++i) {
       std::uint64_t h = 0x9E3779B97F4A7C15ull;
       for (std::int64_t j = 0; j < p; ++j) {
-        const double x = static_cast<double>(X[i * p + j]) + 0.0;
+        double x = static_cast<double>(X[i * p + j]) + 0.0;
+        if (x != x) x = std::numeric_limits<double>::quiet_NaN();
         std::uint64_t bits;
         std::memcpy(&bits, &x, sizeof bits);
         h = (h ^ bits) * 0xFF51AFD7ED558CCDull;

@@ -8,6 +8,9 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 Array = Any  # an array of any library that follows the array API standard
 
 
@@ -23,3 +26,12 @@ def array_namespace(array: Array) -> ModuleType:
             "Install it with: pip install 'softwood[torch]'."
         ) from None
     return array_api_compat.array_namespace(array)  # type: ignore[no-any-return]
+
+
+def as_indices(
+    numbers: npt.NDArray[np.integer[Any]],
+    like: Array,
+) -> Array:
+    """Row or column numbers as an array of the library and on the device of ``like``."""
+    # A copy: torch cannot share memory that must not be written.
+    return array_namespace(like).asarray(np.array(numbers), device=like.device)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from softwood._namespace import Array, array_namespace
+from softwood._namespace import Array, array_namespace, as_indices
 from softwood.impurity import AbstractImpurity
 from softwood.split.base import AbstractSplit
 from softwood.topology import Topology
@@ -45,7 +45,7 @@ def expected_impurity(
     P = gates(split.scores(theta, X, topology), topology)
     reach = sweep_down(P, topology)
     S = reach.T @ s
-    leaves = xp.asarray(topology.leaves)
+    leaves = as_indices(topology.leaves, X)
     slope = impurity.slope(xp.take(S, leaves, axis=0))
     A = sweep_up(P, s @ slope.T, topology)
     Z_bar = gates_vjp(P, _edge_cotangents(reach, A, topology), topology)
@@ -99,7 +99,7 @@ def sweep_down(
     xp = array_namespace(P)
     reach = [P[:, :1]]
     for above, level in zip(topology.levels[:-1], topology.levels[1:], strict=True):
-        parent = xp.asarray(topology.parent[level] - above.start)
+        parent = as_indices(topology.parent[level] - above.start, P)
         reach.append(xp.take(reach[-1], parent, axis=1) * P[:, level])
     return xp.concat(reach, axis=1)
 
@@ -123,14 +123,14 @@ def sweep_up(
             weighted = P[:, children] * below
             parts.insert(0, xp.sum(xp.reshape(weighted, (P.shape[0], int((~is_leaf).sum()), -1)), axis=-1))
         order = np.argsort(np.argsort(is_leaf, kind="stable"), kind="stable")  # internal columns first, then leaves
-        below = xp.take(xp.concat(parts, axis=1), xp.asarray(order), axis=1)
+        below = xp.take(xp.concat(parts, axis=1), as_indices(order, P), axis=1)
         costs.insert(0, below)
     return xp.concat(costs, axis=1)
 
 
 def _edge_cotangents(reach: Array, A: Array, topology: Topology) -> Array:
     xp = array_namespace(A)
-    parent = xp.asarray(np.maximum(topology.parent, 0))
+    parent = as_indices(np.maximum(topology.parent, 0), A)
     return xp.take(reach, parent, axis=1) * A
 
 

@@ -14,6 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from softwood._frozen import frozen
+
 FloatArray = npt.NDArray[np.float64]
 
 
@@ -84,6 +86,10 @@ class Thresholds(AbstractQuestions):
     kind: ClassVar[str] = "threshold"
     is_hard: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "feature", frozen(self.feature, np.int32))
+        object.__setattr__(self, "threshold", frozen(self.threshold, np.float64))
+
     @property
     def n_questions(self) -> int:
         return int(self.feature.size)
@@ -137,6 +143,10 @@ class Linears(AbstractQuestions):
     weights: FloatArray  # (k, p)
     bias: FloatArray  # (k,)
     kind: ClassVar[str] = "linear"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weights", frozen(self.weights, np.float64))
+        object.__setattr__(self, "bias", frozen(self.bias, np.float64))
 
     @property
     def n_questions(self) -> int:

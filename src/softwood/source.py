@@ -82,6 +82,17 @@ class ArraySource:
             self.X, self.order[rows], self.copies[rows], self.content[rows], self.targets.take(rows), self.n_threads
         )
 
+    def parted(self, fraction: float, seed: int) -> tuple[ArraySource, ArraySource]:
+        """About ``fraction`` of the rows and the rest, drawn by content and measured in the units of the whole."""
+        fold = self.folds(self.n, seed)
+        held_out = fold < max(1, round(fraction * fold.max()))
+        return self._part(held_out), self._part(~held_out)
+
+    def _part(self, rows: npt.NDArray[np.bool_]) -> ArraySource:
+        part = self.take(np.flatnonzero(rows))
+        part.__dict__["units"] = self.units  # a cached property: the part is measured like the whole
+        return part
+
     def folds(self, n_folds: int, seed: int) -> npt.NDArray[np.int64]:
         """(n,) a fold number per row, drawn by content: balanced over the rows, copies stay together."""
         mixed = (self.content ^ np.uint64(seed)) * np.uint64(0xD6E8FEB86659FD93)
@@ -99,14 +110,28 @@ def canonical_rows(
 ) -> tuple[RowArray, npt.NDArray[np.int32], npt.NDArray[np.uint64], FloatArray]:
     """Order rows by content and merge equal ones: (row numbers, copies, content hashes, summed weights)."""
     content: npt.NDArray[np.uint64] = _core.row_hash(X, n_threads)
-    order = np.lexsort((key, content))
+    # Weights of equal rows are sorted too: a sum of floats depends on its order.
+    order = np.lexsort((weight, key, content))
     order = order[weight[order] > 0]
+    same, collided = _same_as_before(X, key, content, order)
+    if collided:  # two rows with one hash: sort by everything
+        order = order[np.lexsort((weight[order], key[order], *X[order].T, content[order]))]
+        same, _ = _same_as_before(X, key, content, order)
+    starts = np.flatnonzero(~same)
+    copies = np.diff(np.append(starts, order.size)).astype(np.int32)
+    summed = np.add.reduceat(weight[order], starts) if order.size else np.zeros(0)
+    return order[starts], copies, content[order[starts]], summed
+
+
+def _same_as_before(
+    X: npt.NDArray[Any], key: npt.NDArray[Any], content: npt.NDArray[np.uint64], order: RowArray
+) -> tuple[npt.NDArray[np.bool_], bool]:
+    """(n,) whether a row equals the one before it, missing values included; and whether only their hashes did."""
     hashes, keys = content[order], key[order]
     same = np.zeros(order.size, dtype=bool)
     same[1:] = (hashes[1:] == hashes[:-1]) & (keys[1:] == keys[:-1])
     doubtful = np.flatnonzero(same)
-    same[doubtful] = (X[order[doubtful]] == X[order[doubtful - 1]]).all(axis=1)
-    starts = np.flatnonzero(~same)
-    copies = np.diff(np.append(starts, order.size)).astype(np.int32)
-    summed = np.add.reduceat(weight[order], starts) if order.size else np.zeros(0)
-    return order[starts], copies, hashes[starts], summed
+    row, before = X[order[doubtful]], X[order[doubtful - 1]]
+    equal = ((row == before) | (np.isnan(row) & np.isnan(before))).all(axis=1)
+    same[doubtful] = equal
+    return same, not equal.all()

@@ -134,10 +134,11 @@ def centred_moments(
     """
     y = np.asarray(y, dtype=np.float64)
     w = _weights(weight, y.size)
-    share = w / w.sum()
-    center = float(y[0] + share @ (y - y[0]))
-    spread = float(np.sqrt(share @ (y - center) ** 2))
-    scale = spread if standardise and spread > 0 and np.ptp(y) > 0 else 1.0
+    counts = w > 0
+    origin, share = y[counts][0], w[counts] / w.sum()
+    center = float(origin + share @ (y[counts] - origin))
+    spread = float(np.sqrt(share @ (y[counts] - center) ** 2))
+    scale = spread if standardise and spread > 0 and np.ptp(y[counts]) > 0 else 1.0
     t = (y - center) / scale
     return DenseTargets(np.stack([w, w * t, w * t * t], axis=1), w), center, scale
 

@@ -14,6 +14,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from softwood._frozen import frozen
+
 IntArray = npt.NDArray[np.int32]
 
 
@@ -24,12 +26,11 @@ class Topology:
     arity: IntArray  # (m,) 0 for a leaf
 
     def __post_init__(self) -> None:
-        arity = np.ascontiguousarray(self.arity, dtype=np.int32)
-        arity.setflags(write=False)
-        object.__setattr__(self, "arity", arity)
-        if arity.ndim != 1 or arity.size == 0 or arity.min() < 0 or (arity == 1).any():
+        arity = np.asarray(self.arity)
+        if arity.ndim != 1 or arity.size == 0 or arity.dtype.kind not in "iu" or arity.min() < 0 or (arity == 1).any():
             raise ValueError("A tree's arity must list 0 (leaf) or at least 2 (children) for each of its nodes.")
-        reachable = 1 + np.cumsum(arity, dtype=np.int64)
+        object.__setattr__(self, "arity", frozen(np.minimum(arity, arity.size), np.int32))  # more cannot fit anyway
+        reachable = 1 + np.cumsum(self.arity, dtype=np.int64)
         if reachable[-1] != arity.size or (reachable[:-1] <= np.arange(1, arity.size)).any():
             raise ValueError("A tree's arity must describe exactly one tree, its nodes listed level by level.")
 
@@ -54,13 +55,13 @@ class Topology:
     def first_child(self) -> IntArray:
         """(m,) the first child of each node; 0 for a leaf."""
         first = 1 + np.cumsum(self.arity, dtype=np.int32) - self.arity
-        return np.where(self.arity > 0, first, 0).astype(np.int32)
+        return frozen(np.where(self.arity > 0, first, 0), np.int32)
 
     @cached_property
     def parent(self) -> IntArray:
         """(m,) the parent of each node; -1 for the root."""
         nodes = np.arange(self.n_nodes, dtype=np.int32)
-        return np.concatenate([np.array([-1], dtype=np.int32), np.repeat(nodes, self.arity)])
+        return frozen(np.concatenate([[-1], np.repeat(nodes, self.arity)]), np.int32)
 
     @cached_property
     def level_of(self) -> IntArray:
@@ -68,7 +69,7 @@ class Topology:
         level = np.zeros(self.n_nodes, dtype=np.int32)
         for depth, nodes in enumerate(self.levels):
             level[nodes] = depth
-        return level
+        return frozen(level)
 
     @cached_property
     def levels(self) -> tuple[slice, ...]:
@@ -81,16 +82,16 @@ class Topology:
 
     @cached_property
     def is_leaf(self) -> npt.NDArray[np.bool_]:
-        return np.asarray(self.arity == 0)
+        return frozen(self.arity == 0)
 
     @cached_property
     def internal(self) -> npt.NDArray[np.int64]:
         """The nodes that ask a question, in order."""
-        return np.flatnonzero(self.arity > 0)
+        return frozen(np.flatnonzero(self.arity > 0))
 
     @cached_property
     def leaves(self) -> npt.NDArray[np.int64]:
-        return np.flatnonzero(self.arity == 0)
+        return frozen(np.flatnonzero(self.arity == 0))
 
     @property
     def depth(self) -> int:
@@ -100,7 +101,7 @@ class Topology:
     def n_scores(self) -> IntArray:
         """Scores of each internal node: one for two children (sigmoid), else one per child (softmax)."""
         arity = self.arity[self.internal]
-        return np.where(arity == 2, 1, arity).astype(np.int32)
+        return frozen(np.where(arity == 2, 1, arity), np.int32)
 
     @cached_property
     def leaf_order(self) -> IntArray:
@@ -114,4 +115,4 @@ class Topology:
             else:
                 first = int(self.first_child[node])
                 stack.extend(range(first + int(self.arity[node]) - 1, first - 1, -1))
-        return rank
+        return frozen(rank)

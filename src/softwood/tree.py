@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from softwood import _core
+from softwood._frozen import frozen
 from softwood.question import AbstractQuestions, Linears, Thresholds
 from softwood.topology import Topology
 
@@ -34,9 +35,7 @@ class Tree:
 
     def __post_init__(self) -> None:
         for name in ("table", "row", "statistics", "values"):
-            array = np.ascontiguousarray(getattr(self, name)).view()
-            array.setflags(write=False)
-            object.__setattr__(self, name, array)
+            object.__setattr__(self, name, frozen(getattr(self, name)))
 
     @classmethod
     def stump(cls, statistics: FloatArray, value: FloatArray, n_features: int) -> Tree:

@@ -1,7 +1,8 @@
-"""The axis family: score of node k = steepness_k * (x[feature_k] - t_k), one given column per node.
+"""The axis family: score of node k = |steepness_k| * (x[feature_k] - t_k), one given column per node.
 
-theta is (internal nodes, 2) flattened: steepness, threshold. Which column a node looks at is chosen by whoever makes
-the family (CART, or a search): there is no gradient with respect to it.
+theta is (internal nodes, 2) flattened: steepness, threshold. Child 1 is above the threshold, in the soft tree as in
+the hard question: a steepness that a step takes below 0 must not turn the answers round. Which column a node looks at
+is chosen by whoever makes the family (CART, or a search): there is no gradient with respect to it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from softwood._namespace import Array, array_namespace
+from softwood._namespace import Array, array_namespace, as_indices
 from softwood.question import Thresholds
 from softwood.split.base import AbstractSplit, Asked, FloatArray, Units
 from softwood.topology import Topology
@@ -31,13 +32,13 @@ class Axis(AbstractSplit):
     def scores(self, theta: Array, X: Array, topology: Topology) -> Array:
         xp = array_namespace(X)
         table = xp.reshape(theta, (-1, 2))
-        return table[:, 0] * (self._columns(X) - table[:, 1])
+        return xp.abs(table[:, 0]) * (self._columns(X) - table[:, 1])
 
     def scores_vjp(self, theta: Array, X: Array, topology: Topology, Z_bar: Array) -> Array:
         xp = array_namespace(X)
         table = xp.reshape(theta, (-1, 2))
-        steepness_bar = xp.sum(Z_bar * (self._columns(X) - table[:, 1]), axis=0)
-        threshold_bar = -table[:, 0] * xp.sum(Z_bar, axis=0)
+        steepness_bar = xp.sign(table[:, 0]) * xp.sum(Z_bar * (self._columns(X) - table[:, 1]), axis=0)
+        threshold_bar = -xp.abs(table[:, 0]) * xp.sum(Z_bar, axis=0)
         return xp.reshape(xp.stack([steepness_bar, threshold_bar], axis=1), (-1,))
 
     def decays(self, topology: Topology, n_features: int) -> npt.NDArray[np.bool_]:
@@ -49,13 +50,12 @@ class Axis(AbstractSplit):
 
     def questions(self, theta: FloatArray, topology: Topology, units: Units) -> Thresholds:
         threshold = np.asarray(theta, dtype=np.float64).reshape(-1, 2)[:, 1]
-        return Thresholds(
-            self.feature.astype(np.int32), threshold * units.scale[self.feature] + units.center[self.feature]
-        )
+        # A constant column is 0 in standard units: any scale puts the threshold on the side of it that theta has.
+        scale = np.where(units.scale > 0, units.scale, 1.0)[self.feature]
+        return Thresholds(self.feature.astype(np.int32), threshold * scale + units.center[self.feature])
 
     def _columns(self, X: Array) -> Array:
-        xp = array_namespace(X)
-        return xp.take(X, xp.asarray(self.feature), axis=1)
+        return array_namespace(X).take(X, as_indices(self.feature, X), axis=1)
 
     def soften(self, asked: Asked, units: Units, rng: np.random.Generator) -> FloatArray:
         table = np.tile([2.0, 0.0], (asked.table.size, 1))

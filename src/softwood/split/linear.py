@@ -51,6 +51,11 @@ class Linear(AbstractSplit):
         return np.asarray(table.ravel())
 
     def questions(self, theta: FloatArray, topology: Topology, units: Units) -> Linears:
+        if (topology.n_scores != 1).any():
+            raise ValueError(
+                "Hard linear questions have two children, but a node of this tree has "
+                f"{int(topology.arity.max())}. Use a topology with two children per node."
+            )
         table = np.asarray(theta, dtype=np.float64).reshape(-1, units.center.size + 1)
         weights = table[:, :-1] * units.per_scale
         return Linears(weights, table[:, -1] - weights @ units.center)

@@ -1,14 +1,30 @@
-"""The recipe: estimator parameters, and the chain of trainers that they and the data call for."""
+"""The recipe: estimator parameters, and the chain of trainers that they and the data call for.
+
+Every rule that turns "auto" into a number is here; docs/recipe.md tells where each comes from.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from softwood.source import ArraySource
-from softwood.train.base import AbstractTrainer
+from softwood.split import SPLITS, AbstractSplit
+from softwood.train.base import AbstractTrainer, Chain
+from softwood.train.best_of import BestOf
+from softwood.train.grow_greedy import GrowGreedy
+from softwood.train.grow_hard import GrowHard
+from softwood.train.grow_projected import GrowProjected
+from softwood.train.harden import Harden
+from softwood.train.prune import Prune
+from softwood.train.refine import Descend, Lbfgs, Refine, Watch
+from softwood.train.select import Select, loss, misses
 
 Auto = Literal["auto"]
+SEARCHED_WORK = 64e9  # multiply-adds of one descent, about half a second, above which nothing is searched
+QUICK = 4  # a candidate of the search takes a quarter of the steps
+DECAYS = (0.02, 1.0)  # alternatives to the first decay, 0.1
 
 
 @dataclass(frozen=True)
@@ -16,7 +32,7 @@ class Recipe:
     """Validated settings of one fit, by the estimators' names."""
 
     training: Literal["global", "greedy", "cart"] = "global"
-    split: str = "linear"
+    split: str | AbstractSplit = "linear"
     max_depth: int | None = 6
     search: bool | Auto = "auto"
     n_starts: int = 1
@@ -35,8 +51,149 @@ class Recipe:
     max_leaf_nodes: int | None = None
     max_bins: int = 255
     ccp_alpha: float = 0.0
+    judge: Literal["misses", "loss"] = "loss"  # what the search counts on held-out rows
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the search may change."""
+
+    depth: int | None
+    decay: float = 0.1
+    start: Literal["cart", "projected", "plain"] = "cart"  # plain: CART itself, nothing refined
 
 
 def trainer_of(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
     """The chain that a recipe means for this data."""
-    raise ValueError(f"no trainer yet for {recipe.training!r} on {source.n} rows")
+    return TRAININGS[recipe.training](recipe, source)
+
+
+def _cart(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
+    return Chain([_grow(recipe, recipe.max_depth), *_finish(recipe, refined=False)])
+
+
+def _greedy(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
+    first = Setting(1, _decay(recipe))
+    stump = replace(recipe, max_depth=1, min_samples_split=2, max_leaf_nodes=None, early_stopping=False)
+    stumps = [_refined(stump, source, replace(first, start=start), 300) for start in ("cart", "projected")]
+    grow = GrowGreedy(
+        [*stumps, _grow(stump, 1)],
+        recipe.max_depth,
+        recipe.min_samples_split,
+        recipe.min_samples_leaf,
+        recipe.min_impurity_decrease,
+        recipe.max_leaf_nodes,
+    )
+    return Chain([grow, *_finish(recipe, refined=False)])
+
+
+def _global(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
+    first = Setting(recipe.max_depth, _decay(recipe))
+    build = _builder(recipe, source)
+    if not searched(recipe, source):
+        return build(first, False)
+    stages = _stages(recipe)
+    judge = {"misses": misses, "loss": loss}[recipe.judge]
+    return Select(first, stages, build, 5 if source.n < 2500 else 1, judge)
+
+
+TRAININGS: dict[str, Callable[[Recipe, ArraySource], AbstractTrainer]] = {
+    "global": _global,
+    "greedy": _greedy,
+    "cart": _cart,
+}
+
+
+def searched(recipe: Recipe, source: ArraySource) -> bool:
+    """Whether settings are searched: asked for, or cheap enough (and enough rows to judge by)."""
+    if recipe.search != "auto":
+        return bool(recipe.search)
+    return source.n >= 20 and descent_work(recipe, source) <= SEARCHED_WORK
+
+
+def descent_work(recipe: Recipe, source: ArraySource) -> float:
+    """Multiply-adds of one full descent: two matrix products and about thirty passes over the gates."""
+    descent = _descent(recipe, source, 0.1)
+    questions = 2 ** min(recipe.max_depth or 12, 12)
+    return float(descent.n_steps) * min(descent.batch_size, source.n) * questions * (2.0 * source.p + 30.0)
+
+
+def _stages(recipe: Recipe) -> Sequence[Callable[[Setting], Sequence[Setting]]]:
+    """Decay, then another start, then smaller depths, then CART as it is."""
+    stages: list[Callable[[Setting], Sequence[Setting]]] = []
+    if recipe.weight_decay == "auto":
+        stages.append(lambda best: [replace(best, decay=decay) for decay in DECAYS])
+    stages.append(lambda best: [replace(best, start="projected")])
+    depths = range((recipe.max_depth or 0) - 2, 0, -2)
+    stages += [lambda best, depth=depth: [replace(best, depth=depth)] for depth in depths]
+    plain = [recipe.max_depth, *depths[:1]]
+    stages.append(lambda best: [Setting(depth, start="plain") for depth in plain])
+    return stages
+
+
+def _builder(recipe: Recipe, source: ArraySource) -> Callable[[Setting, bool], AbstractTrainer]:
+    full = _descent(recipe, source, 0.0).n_steps
+
+    def build(setting: Setting, quick: bool) -> AbstractTrainer:
+        if setting.start == "plain":
+            return Chain([_grow(recipe, setting.depth), *_finish(recipe, refined=False)])
+        if quick:
+            return _refined(recipe, source, setting, max(full // QUICK, 1))
+        starts = [replace(setting, start="projected") for _ in range(recipe.n_starts - 1)]
+        trainers = [_refined(recipe, source, each, full) for each in (setting, *starts)]
+        best = trainers[0] if len(trainers) == 1 else BestOf(trainers)
+        return Chain([best, *_finish(recipe, refined=True)])
+
+    return build
+
+
+def _refined(recipe: Recipe, source: ArraySource, setting: Setting, n_steps: int) -> AbstractTrainer:
+    """A start, and global training from it."""
+    optimizer: Descend | Lbfgs = replace(_descent(recipe, source, setting.decay), n_steps=n_steps)
+    if recipe.solver == "lbfgs":
+        optimizer = Lbfgs(n_steps, setting.decay * 1e-2, recipe.tol * 1e-2)
+    watch = None
+    if recipe.early_stopping:
+        watch = Watch(recipe.validation_fraction, recipe.n_iter_no_change, recipe.tol)
+    depth = setting.depth if recipe.max_leaf_nodes is None else None
+    start = GrowProjected(setting.depth) if setting.start == "projected" and depth else _grow(recipe, setting.depth)
+    return Chain([start, Refine(depth, _split(recipe), optimizer, watch)])
+
+
+def _grow(recipe: Recipe, depth: int | None) -> AbstractTrainer:
+    return GrowHard(
+        depth,
+        recipe.min_samples_split,
+        recipe.min_samples_leaf,
+        recipe.min_impurity_decrease,
+        recipe.max_leaf_nodes,
+        recipe.max_bins,
+    )
+
+
+def _finish(recipe: Recipe, *, refined: bool) -> list[AbstractTrainer]:
+    """Exact statistics and no dead branches after training by gradient; pruning where asked for."""
+    hardened: list[AbstractTrainer] = [Harden("soft", recipe.min_samples_leaf)] if refined else []
+    return hardened + ([Prune(recipe.ccp_alpha)] if recipe.ccp_alpha > 0 else [])
+
+
+def _descent(recipe: Recipe, source: ArraySource, decay: float) -> Descend:
+    """Steps, batch and rate by the number of rows."""
+    small = source.n < 4000
+    batch = 512 if small else 2048
+    rate = 0.1 if small else 0.15
+    steps = 2000 if recipe.solver == "adam" else 200
+    return Descend(
+        steps if recipe.max_iter == "auto" else recipe.max_iter,
+        batch if recipe.batch_size == "auto" else recipe.batch_size,
+        rate if recipe.learning_rate == "auto" else recipe.learning_rate,
+        decay,
+    )
+
+
+def _decay(recipe: Recipe) -> float:
+    return 0.1 if recipe.weight_decay == "auto" else recipe.weight_decay
+
+
+def _split(recipe: Recipe) -> AbstractSplit:
+    return recipe.split if isinstance(recipe.split, AbstractSplit) else SPLITS[recipe.split]()

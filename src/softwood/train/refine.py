@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize
+from scipy.optimize import OptimizeResult, minimize
 
 from softwood.impurity import AbstractImpurity
 from softwood.source import ArraySource
@@ -26,8 +26,38 @@ from softwood.train.schedule import cosine
 from softwood.tree import Tree
 
 FloatArray = npt.NDArray[np.float64]
-CALLS = 20  # calls of the kernel in one descent: progress is told, and batches are drawn, so often
+CALLS = 20  # calls of the kernel in one descent: progress is told, batches drawn, validation watched, so often
 MOST_LEAVES = 4096  # a larger tree is refined in the shape it was grown, not completed
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Early stopping: a part of the rows is held out and looked at CALLS times in a descent."""
+
+    fraction: float = 0.1
+    patience: int = 10  # looks without a gain above tol before stopping
+    tol: float = 1e-4
+
+
+@dataclass(eq=False)
+class Lookout:
+    """One descent's watch: the expected loss of held-out rows, and the best theta seen."""
+
+    watch: Watch
+    engine: AbstractEngine  # of the rows trained on
+    held_out: AbstractEngine
+    best: float = np.inf
+    waited: int = 0
+    theta: Theta | None = None
+
+    def stop(self, theta: Theta) -> bool:
+        slope = np.asarray(self.engine.impurity.slope(self.engine.leaf_sums(theta)))
+        weight = float(self.held_out.source.targets.weight.sum())
+        loss = float(np.sum(slope * self.held_out.leaf_sums(theta))) / weight
+        self.waited = 0 if loss < self.best - self.watch.tol else self.waited + 1
+        if loss < self.best:
+            self.best, self.theta = loss, theta.copy()
+        return self.waited >= self.watch.patience
 
 
 @dataclass(frozen=True)
@@ -40,46 +70,53 @@ class Descend:
     decay: float = 0.1
     tolerance: float = 1e-3  # lazy sweeps skip what a row reaches with less probability; 0: never
 
-    def run(self, theta: Theta, engine: AbstractEngine, start: npt.NDArray[np.int32], run: Run) -> Theta:
+    def run(self, theta: Theta, engine: AbstractEngine, lookout: Lookout | None, run: Run) -> None:
+        """Train theta in place."""
         memory = Memory.fresh(theta.size, engine.source.n)
-        memory.leaf_of[:] = start
         rates = cosine(self.rate, self.n_steps)
         batches = engine.source.batches(run.rng, self.batch_size)
         adam = Adam(self.decay)
-        for call in np.array_split(np.arange(self.n_steps), CALLS):
-            if call.size:
-                drawn = np.stack([next(batches) for _ in call])
-                objective = engine.descend(theta, memory, drawn, rates[call], adam)
-                run.history.extend(objective.tolist())
-                run.progress(float(call[-1] + 1) / self.n_steps, float(objective[-1]))
-        return theta
+        for call in np.array_split(np.arange(self.n_steps), min(CALLS, self.n_steps)):
+            drawn = np.stack([next(batches) for _ in call])
+            objective = engine.descend(theta, memory, drawn, rates[call], adam)
+            run.history.extend(objective.tolist())
+            run.progress(float(call[-1] + 1) / self.n_steps, float(objective[-1]))
+            if lookout is not None and lookout.stop(theta):
+                break
 
 
 @dataclass(frozen=True)
 class Lbfgs:
-    """Full-batch L-BFGS with the decay as a ridge penalty: decay / 2 |w|^2 per row at a rate of one."""
+    """Full-batch L-BFGS with a ridge penalty / 2 |w|^2 per unit of weight."""
 
     n_steps: int = 200
-    penalty: float = 1e-4
+    penalty: float = 1e-3
     tol: float = 1e-6
+    tolerance: float = 0.0
 
-    def run(self, theta: Theta, engine: AbstractEngine, start: npt.NDArray[np.int32], run: Run) -> Theta:
+    def run(self, theta: Theta, engine: AbstractEngine, lookout: Lookout | None, run: Run) -> None:
+        """Train theta in place."""
         decays = engine.split.decays(engine.topology, engine.source.p)
 
         def objective(x: FloatArray) -> tuple[float, FloatArray]:
             J, theta_bar = engine.evaluate(x.astype(np.float32))
-            run.history.append(J)
-            run.progress(min(len(run.history) / self.n_steps, 1.0), J)
             return J + 0.5 * self.penalty * float(x @ (decays * x)), theta_bar + self.penalty * decays * x
 
-        found = minimize(
+        def after_step(intermediate_result: OptimizeResult) -> None:
+            theta[:] = intermediate_result.x
+            run.history.append(float(intermediate_result.fun))
+            run.progress(min(len(run.history) / self.n_steps, 1.0), run.history[-1])
+            if lookout is not None and lookout.stop(theta):
+                raise StopIteration
+
+        minimize(
             objective,
             theta.astype(np.float64),
             jac=True,
             method="L-BFGS-B",
+            callback=after_step,
             options={"maxiter": self.n_steps, "ftol": self.tol, "maxcor": 20},
         )
-        return np.asarray(found.x, dtype=np.float32)
 
 
 @dataclass(frozen=True)
@@ -89,18 +126,29 @@ class Refine(AbstractTrainer):
     max_depth: int | None = None  # complete the tree to this depth first; None: keep its shape
     split: AbstractSplit = field(default_factory=Linear)
     optimizer: Descend | Lbfgs = field(default_factory=Descend)
+    watch: Watch | None = None  # early stopping
 
     def train(self, tree: Tree, source: ArraySource, impurity: AbstractImpurity, run: Run) -> Tree:
-        topology, origin = completed(tree.topology, self._depth_for(tree, source))
+        topology, origin = completed(tree.topology, self._depth_for(source))
         if topology.n_nodes == 1:
             return tree
-        asked = _asked(tree, origin[topology.internal])
-        theta = self.split.soften(asked, source.units, run.rng).astype(np.float32)
-        engine = engine_for(source, topology, self.split, impurity, getattr(self.optimizer, "tolerance", 0.0))
-        theta = self.optimizer.run(theta, engine, _start_leaves(topology, source), run)
-        return soft_tree(theta, engine)
+        rows, held_out = source, None
+        if self.watch is not None:
+            held_out, rows = source.parted(self.watch.fraction, int(run.rng.integers(2**31)))
+        theta = self.split.soften(_asked(tree, origin[topology.internal]), source.units, run.rng).astype(np.float32)
+        engine = self._engine(rows, topology, impurity)
+        lookout = None
+        if self.watch is not None and held_out is not None:
+            lookout = Lookout(self.watch, engine, self._engine(held_out, topology, impurity))
+        self.optimizer.run(theta, engine, lookout, run)
+        if lookout is not None and lookout.theta is not None:
+            theta = lookout.theta
+        return soft_tree(theta, self._engine(source, topology, impurity))
 
-    def _depth_for(self, tree: Tree, source: ArraySource) -> int:
+    def _engine(self, source: ArraySource, topology: Topology, impurity: AbstractImpurity) -> AbstractEngine:
+        return engine_for(source, topology, self.split, impurity, self.optimizer.tolerance)
+
+    def _depth_for(self, source: ArraySource) -> int:
         """The depth to complete to; the tree's own shape where leaves would outnumber rows."""
         depth = self.max_depth or 0
         return depth if self.split.arity**depth <= min(source.n, MOST_LEAVES) else 0
@@ -142,7 +190,3 @@ def _asked(tree: Tree, origin: npt.NDArray[np.int64]) -> Asked:
     table = np.where(origin >= 0, tree.table[known], -1).astype(np.int8)
     return Asked(tree.tables, table, np.where(table >= 0, tree.row[known], 0).astype(np.int32))
 
-
-def _start_leaves(topology: Topology, source: ArraySource) -> npt.NDArray[np.int32]:
-    """Where rows are before the first step: unknown, so all in the first leaf."""
-    return np.zeros(source.n, dtype=np.int32)
