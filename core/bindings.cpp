@@ -10,7 +10,9 @@
 #include <stdexcept>
 #include <string>
 
+#include "bins.hpp"
 #include "descend.hpp"
+#include "grow.hpp"
 #include "parallel.hpp"
 #include "route.hpp"
 #include "rows.hpp"
@@ -69,6 +71,14 @@ Out<std::uint64_t, 1> py_row_hash(In<T, 2> X, int n_threads) {
   Team team(n_threads);
   row_hash(X.data(), X.shape(0), X.shape(1), hash.data(), team);
   return hash;
+}
+
+// A copy of a vector owned by Python.
+template <class T>
+Out<T, 1> array_of(const std::vector<T>& values) {
+  auto array = fresh<T, 1>({values.size()});
+  std::copy(values.begin(), values.end(), array.data());
+  return array;
 }
 
 void check_order(const In<std::int64_t, 1>& order, std::size_t rows) {
@@ -244,9 +254,178 @@ Out<double, 1> py_gradient(In<float, 1> theta, In<float, 2> slope, In<float, 2> 
   return theta_bar;
 }
 
+template <class T>
+nb::tuple py_make_bins(In<T, 2> X, In<std::int64_t, 1> order, In<double, 1> weight, int max_bins, int n_threads) {
+  const std::size_t n = order.shape(0), p = X.shape(1);
+  check(n > 0 && weight.shape(0) == n, "order and weight need one entry per row");
+  check(n < (std::size_t(1) << 31), "bins hold fewer than 2^31 rows");
+  check(max_bins >= 2 && max_bins <= kMaxBins, "max_bins must be between 2 and 255");
+  check_order(order, X.shape(0));
+  auto codes = fresh<std::uint8_t, 2>({p, n});
+  std::vector<double> low(p * max_bins), high(p * max_bins);
+  std::vector<std::int32_t> n_bins(p);
+  Signals signals;
+  {
+    nb::gil_scoped_release release;
+    const double* w = weight.data();
+    const bool equal = std::all_of(w, w + n, [&](double other) { return other == w[0]; });
+    Team team(n * p < kMinParallel ? 1 : n_threads);
+    const BinnedColumns<T> data{X.data(), order.data(), w, static_cast<std::int64_t>(n), static_cast<std::int64_t>(p),
+                                max_bins, equal};
+    make_bins(data, low.data(), high.data(), n_bins.data(), codes.data(), team, signals.poll());
+  }
+  signals.raise_caught();
+  std::vector<std::int64_t> offsets{0};
+  std::vector<double> lows, highs;
+  for (std::size_t j = 0; j < p; ++j) {
+    const std::size_t start = j * max_bins, stop = start + n_bins[j];
+    lows.insert(lows.end(), low.begin() + start, low.begin() + stop);
+    highs.insert(highs.end(), high.begin() + start, high.begin() + stop);
+    offsets.push_back(lows.size());
+  }
+  return nb::make_tuple(codes, array_of(offsets), array_of(lows), array_of(highs));
+}
+
+// What both encodings of the targets share when a tree is grown.
+struct GrowCall {
+  In<std::uint8_t, 2> codes;
+  In<std::int64_t, 1> offsets;
+  In<double, 1> low, high;
+  In<std::int32_t, 1> copies;
+  std::string impurity;
+  double parameter;
+  GrowLimits limits;
+  int n_threads;
+
+  std::size_t n() const { return codes.shape(1); }
+  std::size_t p() const { return codes.shape(0); }
+
+  void check_all() const {
+    check(n() > 0 && n() < (std::size_t(1) << 31), "codes need between 1 and 2^31 rows");
+    check(copies.shape(0) == n(), "copies need one entry per row");
+    check(offsets.shape(0) == p() + 1 && offsets.data()[0] == 0, "offsets need one entry per column and one more");
+    check(low.shape(0) == high.shape(0), "bins need a low and a high value each");
+    check(offsets.data()[p()] == static_cast<std::int64_t>(low.shape(0)), "offsets must end with the number of bins");
+    for (std::size_t j = 0; j < p(); ++j) {
+      const std::int64_t n_bins = offsets.data()[j + 1] - offsets.data()[j];
+      check(n_bins >= 1 && n_bins <= kCodes, "a column needs between 1 and 256 bins");
+      const std::uint8_t* column = codes.data() + j * n();
+      check(*std::max_element(column, column + n()) < n_bins, "a code is outside its column's bins");
+    }
+    check(*std::min_element(copies.data(), copies.data() + n()) >= 1, "every row stands for at least one");
+  }
+};
+
+// (max_depth, max_leaf_nodes, min_samples_split, min_samples_leaf, min_decrease); -1 stands for no limit.
+GrowLimits limits_of(const nb::tuple& limits) {
+  check(limits.size() == 5, "limits need five numbers");
+  const auto whole = [&](int at) { return nb::cast<std::int64_t>(limits[at]); };
+  constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
+  const std::int64_t depth = whole(0), leaves = whole(1);
+  return {depth < 0 ? kNone : depth,
+          leaves < 0 ? kNone : leaves,
+          leaves >= 0,
+          nb::cast<double>(limits[2]),
+          nb::cast<double>(limits[3]),
+          nb::cast<double>(limits[4])};
+}
+
+template <class Impurity, class Rows>
+nb::tuple grow_with(const GrowCall& call, const Impurity& impurity, const Rows& rows, bool counted) {
+  GrownTree tree;
+  Signals signals;
+  {
+    nb::gil_scoped_release release;
+    const Binned bins{call.codes.data(),
+                      call.offsets.data(),
+                      call.low.data(),
+                      call.high.data(),
+                      static_cast<std::int64_t>(call.n()),
+                      static_cast<std::int64_t>(call.p())};
+    Team team(call.n() * call.p() < 4 * kMinParallel ? 1 : call.n_threads);
+    const Poll poll = signals.poll();
+    tree = Grower(bins, rows, call.copies.data(), impurity, counted, call.limits, team, poll).grow();
+  }
+  signals.raise_caught();
+  return nb::make_tuple(array_of(tree.arity), array_of(tree.feature), array_of(tree.threshold),
+                        array_of(tree.statistics));
+}
+
+template <template <int> class Impurity, int D, bool Counted>
+nb::tuple grow_counts(const GrowCall& call, const std::int32_t* classes, const double* weights, int n_classes) {
+  const CodedRows<D, Counted> rows{classes, weights, call.copies.data(), n_classes};
+  return grow_with(call, Impurity<D>{{n_classes}}, rows, Counted);
+}
+
+// Class counts: the common numbers of classes have code of their own.
+template <template <int> class Impurity, bool Counted>
+nb::tuple grow_classes(const GrowCall& call, const std::int32_t* classes, const double* weights, int n_classes) {
+  if (n_classes == 2) return grow_counts<Impurity, 2, Counted>(call, classes, weights, n_classes);
+  if (n_classes == 3) return grow_counts<Impurity, 3, Counted>(call, classes, weights, n_classes);
+  return grow_counts<Impurity, 0, Counted>(call, classes, weights, n_classes);
+}
+
+nb::tuple py_grow_coded(In<std::uint8_t, 2> codes, In<std::int64_t, 1> offsets, In<double, 1> low, In<double, 1> high,
+                        In<std::int32_t, 1> copies, const std::string& impurity, double parameter,
+                        const nb::tuple& limits, int n_threads, In<std::int32_t, 1> classes, In<double, 1> weights,
+                        int n_classes) {
+  const GrowCall call{codes, offsets, low, high, copies, impurity, parameter, limits_of(limits), n_threads};
+  call.check_all();
+  const std::size_t n = call.n();
+  check(classes.shape(0) == n && weights.shape(0) == n, "classes and weights need one entry per row");
+  check(n_classes >= 1, "n_classes must be at least 1");
+  bool counted = false;  // whether cells need a count of their own: not where a row's weight is its copies
+  for (std::size_t i = 0; i < n; ++i) {
+    check(classes.data()[i] >= 0 && classes.data()[i] < n_classes, "a class code is outside 0 .. n_classes - 1");
+    counted |= weights.data()[i] != copies.data()[i];
+  }
+  const bool is_gini = impurity == "gini";
+  check(is_gini || impurity == "entropy", "class codes go with the impurities gini and entropy");
+  const std::int32_t* k = classes.data();
+  const double* w = weights.data();
+  if (is_gini && counted) return grow_classes<Gini, true>(call, k, w, n_classes);
+  if (is_gini) return grow_classes<Gini, false>(call, k, w, n_classes);
+  if (counted) return grow_classes<Entropy, true>(call, k, w, n_classes);
+  return grow_classes<Entropy, false>(call, k, w, n_classes);
+}
+
+nb::tuple py_grow_dense(In<std::uint8_t, 2> codes, In<std::int64_t, 1> offsets, In<double, 1> low, In<double, 1> high,
+                        In<std::int32_t, 1> copies, const std::string& impurity, double parameter,
+                        const nb::tuple& limits, int n_threads, In<double, 2> s) {
+  const GrowCall call{codes, offsets, low, high, copies, impurity, parameter, limits_of(limits), n_threads};
+  call.check_all();
+  const int d = static_cast<int>(s.shape(1));
+  check(s.shape(0) == call.n() && d >= 1, "s needs one row per row and at least one column");
+  const double* first = s.data();
+  const std::int32_t* copy = copies.data();
+  if (impurity == "gini") return grow_with(call, Gini<0>{{d}}, DenseRows<0, true>{first, copy, d}, true);
+  if (impurity == "entropy") return grow_with(call, Entropy<0>{{d}}, DenseRows<0, true>{first, copy, d}, true);
+  if (impurity == "variance") {
+    check(d == 3, "variance needs three statistics per row: w, w y, w y^2");
+    bool counted = false;
+    for (std::size_t i = 0; i < call.n(); ++i) counted |= first[3 * i] != copy[i];
+    if (counted) return grow_with(call, Variance{{3}}, DenseRows<3, true>{first, copy, d}, true);
+    return grow_with(call, Variance{{3}}, DenseRows<3, false>{first, copy, d}, false);
+  }
+  check(impurity == "newton", "the compiled impurities are gini, entropy, variance and newton");
+  check(d % 2 == 0, "newton needs an even number of statistics per row: G and H of each output");
+  if (d == 2) return grow_with(call, Newton<2>{{2}, parameter}, DenseRows<2, true>{first, copy, d}, true);
+  return grow_with(call, Newton<0>{{d}, parameter}, DenseRows<0, true>{first, copy, d}, true);
+}
+
 }  // namespace
 
 NB_MODULE(_core, m) {
+  m.def("make_bins", &py_make_bins<float>, nb::arg("X").noconvert(), nb::arg("order"), nb::arg("weight"),
+        nb::arg("max_bins"), nb::arg("n_threads"));
+  m.def("make_bins", &py_make_bins<double>, nb::arg("X").noconvert(), nb::arg("order"), nb::arg("weight"),
+        nb::arg("max_bins"), nb::arg("n_threads"));
+  m.def("grow_coded", &py_grow_coded, nb::arg("codes").noconvert(), nb::arg("offsets"), nb::arg("low"),
+        nb::arg("high"), nb::arg("copies"), nb::arg("impurity"), nb::arg("parameter"), nb::arg("limits"),
+        nb::arg("n_threads"), nb::arg("classes"), nb::arg("weights"), nb::arg("n_classes"));
+  m.def("grow_dense", &py_grow_dense, nb::arg("codes").noconvert(), nb::arg("offsets"), nb::arg("low"),
+        nb::arg("high"), nb::arg("copies"), nb::arg("impurity"), nb::arg("parameter"), nb::arg("limits"),
+        nb::arg("n_threads"), nb::arg("s"));
   m.def("row_hash", &py_row_hash<float>, nb::arg("X").noconvert(), nb::arg("n_threads"));
   m.def("row_hash", &py_row_hash<double>, nb::arg("X").noconvert(), nb::arg("n_threads"));
   m.def("column_moments", &py_column_moments<float>, nb::arg("X").noconvert(), nb::arg("order"), nb::arg("weight"),

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "impurity.hpp"
+
 namespace softwood {
 
 enum class Impurity { kGini, kEntropy, kVariance, kNewton };
@@ -13,8 +15,6 @@ struct ImpurityChoice {
   Impurity kind;
   double reg_lambda;
 };
-
-constexpr double kTiny = 1e-30;
 
 inline double gini_slope(const double* S, std::int64_t d, float* slope) {
   double N = 0, squares = 0;
