@@ -7,7 +7,8 @@ the tree in the user's units. Classes differ in how y becomes a target and a lea
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Self
+from dataclasses import replace
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +49,7 @@ class AbstractTreeEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     feature_importances_: FloatArray
 
     _impurities: ClassVar[tuple[str, ...]]  # the names that fit this kind of target
+    _judge: ClassVar[Literal["misses", "loss"]]  # what counts on held-out rows
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -68,7 +70,7 @@ class AbstractTreeEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         self : object
             The fitted estimator.
         """
-        recipe = recipe_of(self.get_params(deep=False))
+        recipe = replace(recipe_of(self.get_params(deep=False)), judge=self._judge)
         source, units = self._read(X, y, sample_weight)
         self._grow(source, units, recipe, Progress(self, X, y, units.per_impurity))
         return self

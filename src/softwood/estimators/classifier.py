@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -123,6 +123,7 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
     """
 
     _impurities: ClassVar[tuple[str, ...]] = ("gini", "entropy")
+    _judge: ClassVar[Literal["misses", "loss"]] = "misses"
 
     classes_: npt.NDArray[Any]
     n_classes_: int

@@ -101,7 +101,8 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
 def recipe_of(parameters: Mapping[str, Any]) -> Recipe:
     """The checked parameters as a recipe for trainers."""
     check_parameters(parameters)
-    recipe = Recipe(**{field.name: parameters[field.name] for field in fields(Recipe)})
+    names = {field.name for field in fields(Recipe)} & set(parameters)
+    recipe = Recipe(**{name: parameters[name] for name in names})
     if recipe.split == "axis" and recipe.training != "cart":
         raise ValueError(
             f"split='axis' needs training='cart' for now; got training={recipe.training!r}. "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -111,6 +111,7 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
     """
 
     _impurities: ClassVar[tuple[str, ...]] = ("variance",)
+    _judge: ClassVar[Literal["misses", "loss"]] = "loss"
 
     def __init__(
         self,
