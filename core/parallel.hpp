@@ -1,12 +1,14 @@
 // Threads for kernels: work is cut into fixed tasks, so that results do not depend on how many threads there are.
 //
-// A Team keeps its threads for the life of a kernel call and can run many short phases with a barrier between them
-// (a training step has four phases and may last ten microseconds). The calling thread is member 0; it alone polls
-// for interruption.
+// A Team keeps its threads for the life of a kernel call and can run many short phases, each waiting for the one
+// before (a training step has four phases and may last ten microseconds). Tasks are claimed one by one and a phase ends
+// when all tasks are done, not when all threads have come: on a busy machine a thread that was put aside is not waited
+// for. The calling thread is a member; it alone polls for interruption.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <thread>
 #include <vector>
@@ -18,66 +20,77 @@ using Poll = std::function<bool()>;
 
 class Team {
  public:
-  explicit Team(int n_threads) : size_(n_threads < 1 ? 1 : n_threads) {
-    for (int member = 1; member < size_; ++member) threads_.emplace_back([this, member] { serve(member); });
+  explicit Team(int n_threads) {
+    for (int member = 1; member < n_threads; ++member) threads_.emplace_back([this, member] { serve(member); });
   }
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
   ~Team() {
     stop_.store(true);
-    epoch_.fetch_add(1);
-    epoch_.notify_all();
+    ticket_.fetch_add(kEpoch);
+    ticket_.notify_all();
     for (auto& thread : threads_) thread.join();
   }
 
-  int size() const { return size_; }
+  int size() const { return static_cast<int>(threads_.size()) + 1; }
 
-  // Runs body(task, member) for every task in [0, n_tasks), and returns when all are done.
+  // Runs body(task, member) for every task in [0, n_tasks), and returns when all are done. The caller is member 0.
   template <class Body>
   void run(std::size_t n_tasks, const Body& body) {
-    if (size_ == 1 || n_tasks < 2) {
+    if (threads_.empty() || n_tasks < 2) {
       for (std::size_t task = 0; task < n_tasks; ++task) body(task, 0);
       return;
     }
-    auto loop = [&](int member) {
-      for (std::size_t task = next_.fetch_add(1); task < n_tasks; task = next_.fetch_add(1)) body(task, member);
-    };
-    std::function<void(int)> job = loop;
-    job_ = &job;
-    next_.store(0);
-    pending_.store(size_ - 1);
-    epoch_.fetch_add(1);
-    epoch_.notify_all();
-    loop(0);
-    for (int spins = 0; pending_.load() != 0; ++spins) relax(spins);
+    body_ = &body;
+    call_ = [](const void* any, std::size_t task, int member) { (*static_cast<const Body*>(any))(task, member); };
+    n_tasks_ = n_tasks;
+    done_.store(0);
+    const std::uint64_t epoch = ticket_.load() & ~kTasks;
+    ticket_.store(epoch + kEpoch + n_tasks);
+    ticket_.notify_all();
+    work(0);
+    for (int spins = 0; done_.load() != n_tasks; ++spins) relax(spins);
   }
 
  private:
+  // A ticket holds the number of the phase and how many of its tasks are unclaimed. Who counts it down owns a task of
+  // that very phase, and the phase cannot end, nor body_ change, before that task is done.
+  static constexpr std::uint64_t kEpoch = std::uint64_t{1} << 32, kTasks = kEpoch - 1;
+
   static void relax(int spins) {
-    if (spins > 2000) std::this_thread::yield();
+    if (spins > 1000) std::this_thread::yield();
   }
 
-  void serve(int member) {
-    unsigned seen = 0;
-    for (;;) {
-      for (int spins = 0; epoch_.load() == seen; ++spins) {
-        if (spins > 20000) epoch_.wait(seen);
-        relax(spins);
-      }
-      ++seen;
-      if (stop_.load()) return;
-      (*job_)(member);
-      pending_.fetch_sub(1);
+  void work(int member) {
+    for (std::uint64_t ticket = ticket_.load(); (ticket & kTasks) != 0;) {
+      if (!ticket_.compare_exchange_weak(ticket, ticket - 1)) continue;
+      call_(body_, n_tasks_ - (ticket & kTasks), member);
+      done_.fetch_add(1);
+      ticket = ticket_.load();
     }
   }
 
-  int size_;
+  void serve(int member) {
+    for (int spins = 0; !stop_.load(); ++spins) {
+      const std::uint64_t ticket = ticket_.load();
+      if ((ticket & kTasks) != 0) {
+        work(member);
+        spins = 0;
+      } else if (spins > 5000) {
+        ticket_.wait(ticket);
+      } else {
+        relax(spins);
+      }
+    }
+  }
+
   std::vector<std::thread> threads_;
-  std::atomic<unsigned> epoch_{0};
+  std::atomic<std::uint64_t> ticket_{0};
+  std::atomic<std::size_t> done_{0};
   std::atomic<bool> stop_{false};
-  std::atomic<std::size_t> next_{0};
-  std::atomic<int> pending_{0};
-  const std::function<void(int)>* job_ = nullptr;
+  const void* body_ = nullptr;
+  void (*call_)(const void*, std::size_t, int) = nullptr;
+  std::size_t n_tasks_ = 0;
 };
 
 }  // namespace softwood
