@@ -51,6 +51,14 @@ class AbstractQuestions(ABC):
         """The condition under which child 1 is taken, in the user's names and units."""
 
     @abstractmethod
+    def importances(
+        self,
+        gain: FloatArray,  # (k,) what each question is worth
+        spread: FloatArray,  # (p,) standard deviation of each column
+    ) -> FloatArray:  # (p,)
+        """The worth of the questions, shared among the columns they look at."""
+
+    @abstractmethod
     def take(self, rows: npt.NDArray[Any]) -> AbstractQuestions:
         """The table of some of the questions."""
 
@@ -103,6 +111,9 @@ class Thresholds(AbstractQuestions):
 
     def text(self, k: int, names: Sequence[str]) -> str:
         return f"{names[self.feature[k]]} > {self.threshold[k]:.6g}"
+
+    def importances(self, gain: FloatArray, spread: FloatArray) -> FloatArray:
+        return np.bincount(self.feature, gain, spread.size)
 
     def take(self, rows: npt.NDArray[Any]) -> Thresholds:
         return Thresholds(self.feature[rows], self.threshold[rows])
@@ -159,6 +170,11 @@ class Linears(AbstractQuestions):
         used = self.features(k)
         terms = [f"{w[j]:+.4g} {names[j]}" for j in used[np.argsort(-np.abs(w[used]), kind="stable")]]
         return f"{' '.join(terms) or '0'} > {0.0 - self.bias[k]:.6g}"
+
+    def importances(self, gain: FloatArray, spread: FloatArray) -> FloatArray:
+        pull = np.abs(self.weights) * spread
+        whole = pull.sum(axis=1)
+        return np.divide(gain, whole, out=np.zeros_like(gain), where=whole > 0) @ pull
 
     def take(self, rows: npt.NDArray[Any]) -> Linears:
         return Linears(self.weights[rows], self.bias[rows])
