@@ -1,12 +1,16 @@
 // The only file that knows Python: it checks every length and index, lets go of the GIL, and calls a kernel.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
+#include "descend.hpp"
 #include "parallel.hpp"
 #include "route.hpp"
 #include "rows.hpp"
@@ -34,6 +38,29 @@ Out<T, Dims> fresh(std::initializer_list<std::size_t> shape) {
   nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
   return Out<T, Dims>(data, shape, owner);
 }
+
+// Asks Python for pending signals, at most every 50 ms: a kernel may poll as often as it likes.
+class Signals {
+ public:
+  Poll poll() {
+    return [this] {
+      if (caught_) return true;
+      const auto now = std::chrono::steady_clock::now();
+      if (now - last_ < std::chrono::milliseconds(50)) return false;
+      last_ = now;
+      nb::gil_scoped_acquire acquire;
+      return caught_ = PyErr_CheckSignals() != 0;
+    };
+  }
+  // With the GIL held: raises what the user's signal handler raised.
+  void raise_caught() const {
+    if (caught_) throw nb::python_error();
+  }
+
+ private:
+  bool caught_ = false;
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
 
 template <class T>
 Out<std::uint64_t, 1> py_row_hash(In<T, 2> X, int n_threads) {
@@ -106,6 +133,117 @@ Out<std::int32_t, 1> py_route(In<T, 2> X, In<std::int32_t, 1> first_child, In<st
   return leaf;
 }
 
+using Codes = std::optional<In<std::int32_t, 1>>;
+using Statistics = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
+
+SoftRows checked_rows(const In<float, 2>& Z, const Codes& codes, const Statistics& s, std::int64_t d) {
+  const std::size_t n = Z.shape(0);
+  check(d > 0, "statistics need at least one number per row");
+  if (!codes) {
+    check(s.ndim() == 2 && s.shape(0) == n && static_cast<std::int64_t>(s.shape(1)) == d, "s must be (rows, d)");
+    return {Z.data(), nullptr, s.data(), static_cast<std::int64_t>(n), static_cast<std::int64_t>(Z.shape(1)), d};
+  }
+  check(s.ndim() == 1 && s.shape(0) == n && codes->shape(0) == n, "codes and weights need one entry per row");
+  for (std::size_t i = 0; i < n; ++i) check(codes->data()[i] >= 0 && codes->data()[i] < d, "a code is outside 0..d-1");
+  return {Z.data(), codes->data(), s.data(), static_cast<std::int64_t>(n), static_cast<std::int64_t>(Z.shape(1)), d};
+}
+
+SoftShape checked_shape(const In<std::int32_t, 1>& first_child, std::size_t n_parameters, std::int64_t p) {
+  const std::int64_t m = first_child.shape(0);
+  std::int64_t next = 1;
+  for (std::int64_t k = 0; k < m; ++k) {
+    const std::int32_t first = first_child.data()[k];
+    check(first == 0 || (first == next && first > k && first + 1 < m), "a soft tree needs two children per question");
+    if (first) next += 2;
+  }
+  check(m > 1 && next == m, "a soft tree needs at least one question and no stray nodes");
+  SoftShape shape = SoftShape::of(first_child.data(), m);
+  check(static_cast<std::int64_t>(n_parameters) == shape.n_internal * (p + 1), "theta must be (questions, p + 1)");
+  return shape;
+}
+
+ImpurityChoice checked_impurity(const std::string& name, double reg_lambda, std::int64_t d) {
+  if (name == "gini") return {Impurity::kGini, 0};
+  if (name == "entropy") return {Impurity::kEntropy, 0};
+  check(name != "variance" || d == 3, "variance needs s of three numbers");
+  if (name == "variance") return {Impurity::kVariance, 0};
+  check(name == "newton" && d % 2 == 0, "impurity must be gini, entropy, variance or newton (even d)");
+  return {Impurity::kNewton, reg_lambda};
+}
+
+using InOut = nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+nb::tuple py_descend(InOut theta, InOut mean, InOut square, std::int64_t step, In<std::int32_t, 2> batches,
+                     In<float, 1> rates, float decay, float beta1, float beta2, float epsilon, In<float, 2> Z,
+                     Codes codes, Statistics s, std::int64_t d, In<std::int32_t, 1> first_child,
+                     In<std::int32_t, 1> rank, nb::ndarray<std::int32_t, nb::ndim<1>, nb::c_contig> leaf_of,
+                     float tolerance, std::string impurity, double reg_lambda, int n_threads) {
+  const SoftRows rows = checked_rows(Z, codes, s, d);
+  const SoftShape shape = checked_shape(first_child, theta.shape(0), rows.p);
+  const ImpurityChoice choice = checked_impurity(impurity, reg_lambda, d);
+  check(mean.shape(0) == theta.shape(0) && square.shape(0) == theta.shape(0), "Adam's memory must match theta");
+  check(batches.shape(0) == rates.shape(0) && batches.shape(1) > 0, "one rate per batch, at least one row per batch");
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    check(batches.data()[i] >= 0 && batches.data()[i] < rows.n, "a batch names a row outside the data");
+  }
+  check(static_cast<std::int64_t>(rank.shape(0)) == shape.n_leaves, "one rank per leaf");
+  for (std::int32_t k = 0; k < shape.n_leaves; ++k) {
+    check(rank.data()[k] >= 0 && rank.data()[k] < shape.n_leaves, "a rank is outside the leaves");
+  }
+  check(static_cast<std::int64_t>(leaf_of.shape(0)) == rows.n, "one leaf per row");
+  for (std::int64_t i = 0; i < rows.n; ++i) {
+    check(leaf_of.data()[i] >= 0 && leaf_of.data()[i] < shape.n_leaves, "a row's leaf is outside the leaves");
+  }
+  auto objective = fresh<double, 1>({rates.shape(0)});
+  Signals signals;
+  double share = 1;
+  {
+    nb::gil_scoped_release release;
+    Team team(n_threads);
+    const Adam adam{beta1, beta2, epsilon};
+    Descent descent(shape, rows, choice, adam, decay);
+    AdamState state{mean.data(), square.data(), step};
+    const Plan plan{batches.data(), rates.data(),
+                    static_cast<std::int64_t>(rates.shape(0)), static_cast<std::int64_t>(batches.shape(1)),
+                    tolerance,      rank.data(), leaf_of.data()};
+    share = descend(descent, plan, theta.data(), state, objective.data(), team, signals.poll());
+  }
+  signals.raise_caught();
+  return nb::make_tuple(objective, share);
+}
+
+Out<double, 2> py_leaf_sums(In<float, 1> theta, In<float, 2> Z, Codes codes, Statistics s, std::int64_t d,
+                            In<std::int32_t, 1> first_child, int n_threads) {
+  const SoftRows rows = checked_rows(Z, codes, s, d);
+  const SoftShape shape = checked_shape(first_child, theta.shape(0), rows.p);
+  auto S = fresh<double, 2>({static_cast<std::size_t>(shape.n_leaves), static_cast<std::size_t>(d)});
+  Signals signals;
+  {
+    nb::gil_scoped_release release;
+    Team team(n_threads);
+    leaf_sums(shape, rows, theta.data(), S.data(), team, signals.poll());
+  }
+  signals.raise_caught();
+  return S;
+}
+
+Out<double, 1> py_gradient(In<float, 1> theta, In<float, 2> slope, In<float, 2> Z, Codes codes, Statistics s,
+                           std::int64_t d, In<std::int32_t, 1> first_child, int n_threads) {
+  const SoftRows rows = checked_rows(Z, codes, s, d);
+  const SoftShape shape = checked_shape(first_child, theta.shape(0), rows.p);
+  check(static_cast<std::int64_t>(slope.shape(0)) == shape.n_leaves && static_cast<std::int64_t>(slope.shape(1)) == d,
+        "slope must be (leaves, d)");
+  auto theta_bar = fresh<double, 1>({theta.shape(0)});
+  Signals signals;
+  {
+    nb::gil_scoped_release release;
+    Team team(n_threads);
+    gradient(shape, rows, theta.data(), slope.data(), theta_bar.data(), team, signals.poll());
+  }
+  signals.raise_caught();
+  return theta_bar;
+}
+
 }  // namespace
 
 NB_MODULE(_core, m) {
@@ -124,4 +262,13 @@ NB_MODULE(_core, m) {
   m.def("route", &py_route<double>, nb::arg("X").noconvert(), nb::arg("first_child"), nb::arg("kind"),
         nb::arg("row"), nb::arg("feature"), nb::arg("threshold"), nb::arg("weights"), nb::arg("bias"),
         nb::arg("n_threads"));
+  m.def("descend", &py_descend, nb::arg("theta").noconvert(), nb::arg("mean").noconvert(),
+        nb::arg("square").noconvert(), nb::arg("step"), nb::arg("batches"), nb::arg("rates"), nb::arg("decay"),
+        nb::arg("beta1"), nb::arg("beta2"), nb::arg("epsilon"), nb::arg("Z"), nb::arg("codes").none(), nb::arg("s"),
+        nb::arg("d"), nb::arg("first_child"), nb::arg("rank"), nb::arg("leaf_of").noconvert(), nb::arg("tolerance"),
+        nb::arg("impurity"), nb::arg("reg_lambda"), nb::arg("n_threads"));
+  m.def("leaf_sums", &py_leaf_sums, nb::arg("theta"), nb::arg("Z"), nb::arg("codes").none(), nb::arg("s"),
+        nb::arg("d"), nb::arg("first_child"), nb::arg("n_threads"));
+  m.def("gradient", &py_gradient, nb::arg("theta"), nb::arg("slope"), nb::arg("Z"), nb::arg("codes").none(),
+        nb::arg("s"), nb::arg("d"), nb::arg("first_child"), nb::arg("n_threads"));
 }

@@ -21,6 +21,7 @@ class AbstractQuestions(ABC):
     """A table of questions of one kind."""
 
     kind: ClassVar[str]
+    is_hard: ClassVar[bool] = False  # whether the score's scale means nothing (a step, not a slope)
 
     @property
     @abstractmethod
@@ -40,8 +41,20 @@ class AbstractQuestions(ABC):
         """The columns question k looks at."""
 
     @abstractmethod
+    def slants(self, rows: npt.NDArray[Any], n_features: int) -> tuple[FloatArray, FloatArray]:
+        """Weights (k, p) and offsets (k,) of linear scores that are above 0 just where child 1 is taken."""
+
+    @abstractmethod
     def text(self, k: int, names: Sequence[str]) -> str:
         """The condition under which child 1 is taken, in the user's names and units."""
+
+    @abstractmethod
+    def importances(
+        self,
+        gain: FloatArray,  # (k,) what each question is worth
+        spread: FloatArray,  # (p,) standard deviation of each column
+    ) -> FloatArray:  # (p,)
+        """The worth of the questions, shared among the columns they look at."""
 
     @abstractmethod
     def take(self, rows: npt.NDArray[Any]) -> AbstractQuestions:
@@ -64,6 +77,7 @@ class Thresholds(AbstractQuestions):
     feature: npt.NDArray[np.int32]  # (k,)
     threshold: FloatArray  # (k,)
     kind: ClassVar[str] = "threshold"
+    is_hard: ClassVar[bool] = True
 
     @property
     def n_questions(self) -> int:
@@ -79,8 +93,16 @@ class Thresholds(AbstractQuestions):
     def features(self, k: int) -> npt.NDArray[np.int32]:
         return self.feature[k : k + 1]
 
+    def slants(self, rows: npt.NDArray[Any], n_features: int) -> tuple[FloatArray, FloatArray]:
+        weights = np.zeros((len(rows), n_features))
+        weights[np.arange(len(rows)), self.feature[rows]] = 1.0
+        return weights, -self.threshold[rows]
+
     def text(self, k: int, names: Sequence[str]) -> str:
         return f"{names[self.feature[k]]} > {self.threshold[k]:.6g}"
+
+    def importances(self, gain: FloatArray, spread: FloatArray) -> FloatArray:
+        return np.bincount(self.feature, gain, spread.size)
 
     def take(self, rows: npt.NDArray[Any]) -> Thresholds:
         return Thresholds(self.feature[rows], self.threshold[rows])
@@ -121,11 +143,19 @@ class Linears(AbstractQuestions):
     def features(self, k: int) -> npt.NDArray[np.int32]:
         return np.flatnonzero(self.weights[k]).astype(np.int32)
 
+    def slants(self, rows: npt.NDArray[Any], n_features: int) -> tuple[FloatArray, FloatArray]:
+        return self.weights[rows], self.bias[rows]
+
     def text(self, k: int, names: Sequence[str]) -> str:
         w = self.weights[k]
         used = self.features(k)
         terms = [f"{w[j]:+.4g} {names[j]}" for j in used[np.argsort(-np.abs(w[used]), kind="stable")]]
         return f"{' '.join(terms) or '0'} > {0.0 - self.bias[k]:.6g}"
+
+    def importances(self, gain: FloatArray, spread: FloatArray) -> FloatArray:
+        pull = np.abs(self.weights) * spread
+        whole = pull.sum(axis=1)
+        return np.divide(gain, whole, out=np.zeros_like(gain), where=whole > 0) @ pull
 
     def take(self, rows: npt.NDArray[Any]) -> Linears:
         return Linears(self.weights[rows], self.bias[rows])

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from softwood.split.axis import Axis
-from softwood.split.base import AbstractSplit, Units
+from softwood.split.base import AbstractSplit, Asked, Units
 from softwood.split.linear import Linear
 
 SPLITS: dict[str, type[AbstractSplit]] = {"linear": Linear, "axis": Axis}
 
-__all__ = ["SPLITS", "AbstractSplit", "Axis", "Linear", "Units"]
+__all__ = ["SPLITS", "AbstractSplit", "Asked", "Axis", "Linear", "Units"]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from softwood._namespace import Array, array_namespace
 from softwood.question import Thresholds
-from softwood.split.base import AbstractSplit, FloatArray, Units
+from softwood.split.base import AbstractSplit, Asked, FloatArray, Units
 from softwood.topology import Topology
 
 
@@ -56,3 +56,14 @@ class Axis(AbstractSplit):
     def _columns(self, X: Array) -> Array:
         xp = array_namespace(X)
         return xp.take(X, xp.asarray(self.feature), axis=1)
+
+    def soften(self, asked: Asked, units: Units, rng: np.random.Generator) -> FloatArray:
+        table = np.tile([2.0, 0.0], (asked.table.size, 1))
+        for index, questions in enumerate(asked.tables):
+            nodes = np.flatnonzero(asked.table == index)
+            weights, offset = questions.slants(asked.row[nodes], units.center.size)
+            column = self.feature[nodes]
+            weight = weights[np.arange(nodes.size), column]
+            crossing = -offset / np.where(weight == 0, 1.0, weight)
+            table[nodes, 1] = (crossing - units.center[column]) * units.per_scale[column]
+        return table.ravel()

@@ -8,6 +8,7 @@ B > 2 children B numbers (softmax); ``topology.n_scores`` lists how many, in the
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -36,6 +37,15 @@ class Units:
     @classmethod
     def none(cls, n_features: int) -> Units:
         return cls(np.zeros(n_features), np.ones(n_features))
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Questions in the order of a topology's internal nodes: a table and a row of it, or -1 for none yet."""
+
+    tables: Sequence[AbstractQuestions]
+    table: npt.NDArray[np.int8]  # (internal nodes,)
+    row: npt.NDArray[np.int32]  # (internal nodes,)
 
 
 class AbstractSplit(ABC):
@@ -79,3 +89,12 @@ class AbstractSplit(ABC):
     @abstractmethod
     def questions(self, theta: FloatArray, topology: Topology, units: Units) -> AbstractQuestions:
         """The hard questions in the user's units, one per internal node, sharpness kept."""
+
+    @abstractmethod
+    def soften(
+        self,
+        asked: Asked,
+        units: Units,
+        rng: np.random.Generator,
+    ) -> FloatArray:  # (q,)
+        """The way back: scores that ask given hard questions, and near-silent ones where there is no question."""

@@ -12,8 +12,12 @@ import numpy.typing as npt
 
 from softwood._namespace import Array, array_namespace
 from softwood.question import Linears
-from softwood.split.base import AbstractSplit, FloatArray, Units
+from softwood.split.base import AbstractSplit, Asked, FloatArray, Units
 from softwood.topology import Topology
+
+
+STEEPNESS = 2.0  # weight of a standardised column that starts as a threshold question
+NOISE = 0.01  # breaks the symmetry of equal columns and of questions not yet asked
 
 
 class Linear(AbstractSplit):
@@ -50,3 +54,16 @@ class Linear(AbstractSplit):
         table = np.asarray(theta, dtype=np.float64).reshape(-1, units.center.size + 1)
         weights = table[:, :-1] * units.per_scale
         return Linears(weights, table[:, -1] - weights @ units.center)
+
+    def soften(self, asked: Asked, units: Units, rng: np.random.Generator) -> FloatArray:
+        table = NOISE * rng.normal(size=(asked.table.size, units.center.size + 1))
+        table[:, -1] = 0
+        for index, questions in enumerate(asked.tables):
+            nodes = np.flatnonzero(asked.table == index)
+            weights, offset = questions.slants(asked.row[nodes], units.center.size)
+            if questions.is_hard:
+                sharpness = STEEPNESS / np.maximum(np.abs(weights * units.scale).max(axis=1), 1e-300)
+                weights, offset = weights * sharpness[:, None], offset * sharpness
+            table[nodes, :-1] += weights * units.scale
+            table[nodes, -1] += offset + weights @ units.center
+        return table.ravel()

@@ -1,0 +1,73 @@
+// Sixteen floats at once, in the compiler's own vector types: no intrinsics, any instruction set.
+//
+// SOFTWOOD_CLONES makes one copy of a function per instruction set, chosen when the library is loaded; everything it
+// calls in its loops must be SOFTWOOD_INLINE to be compiled along with it.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#if !defined(__GNUC__)
+#error "softwood's core needs GCC or Clang (vector extensions)."
+#endif
+
+#if defined(__x86_64__) && !defined(__APPLE__) && !defined(__clang__)
+#define SOFTWOOD_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define SOFTWOOD_CLONES
+#endif
+#define SOFTWOOD_INLINE inline __attribute__((always_inline))
+
+namespace softwood {
+
+constexpr int kLanes = 16;
+
+typedef float Lanes __attribute__((vector_size(64)));
+typedef std::int32_t IntLanes __attribute__((vector_size(64)));
+
+SOFTWOOD_INLINE void load(Lanes& out, const float* from) { out = *reinterpret_cast<const Lanes*>(from); }
+SOFTWOOD_INLINE void store(const Lanes& value, float* to) { *reinterpret_cast<Lanes*>(to) = value; }
+
+SOFTWOOD_INLINE float sum(const Lanes& value) {
+  float part[kLanes];
+  std::memcpy(part, &value, sizeof part);
+  for (int width = kLanes / 2; width > 0; width /= 2) {
+    for (int lane = 0; lane < width; ++lane) part[lane] += part[lane + width];
+  }
+  return part[0];
+}
+
+SOFTWOOD_INLINE bool any_above(const Lanes& value, float bound) {
+  const IntLanes above = value > bound;
+  std::int64_t part[kLanes / 2];
+  std::memcpy(part, &above, sizeof part);
+  std::int64_t any = 0;
+  for (std::int64_t bits : part) any |= bits;
+  return any != 0;
+}
+
+// exp(-|.|)-free sigmoid: right = 1 / (1 + exp(-z)), left = exp(-z) right, both to full relative precision.
+// exp by 2^n 2^f: the magic number rounds to an integer whose bits are then the exponent; |z| is cut at 80.
+SOFTWOOD_INLINE void sigmoid(const Lanes& z, Lanes& left, Lanes& right) {
+  Lanes y = z * -1.44269504088896341f;
+  y = y > 115.0f ? Lanes{} + 115.0f : y;
+  y = y < -115.0f ? Lanes{} - 115.0f : y;
+  const Lanes magic = Lanes{} + 12582912.0f;
+  const Lanes rounded = y + magic;
+  const Lanes f = y - (rounded - magic);
+  Lanes e = f * 1.5403530393381608e-4f + 1.3333558146428443e-3f;
+  e = e * f + 9.6181291076284771e-3f;
+  e = e * f + 5.5504108664821580e-2f;
+  e = e * f + 2.4022650695910071e-1f;
+  e = e * f + 6.9314718055994531e-1f;
+  e = e * f + 1.0f;
+  IntLanes bits, exponent;
+  std::memcpy(&bits, &e, sizeof bits);
+  std::memcpy(&exponent, &rounded, sizeof exponent);
+  bits += exponent << 23;
+  std::memcpy(&e, &bits, sizeof e);
+  right = 1.0f / (1.0f + e);
+  left = e * right;
+}
+
+}  // namespace softwood

@@ -1,0 +1,222 @@
+"""What both estimators share: from the user's X, y and weights to a tree, and the questions one asks of a tree.
+
+``fit`` is one line of stations: parameters -> checked arrays -> rows in canonical order -> targets -> trainer ->
+the tree in the user's units. Classes differ in how y becomes a target and a leaf becomes an answer.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_matrix
+from sklearn.base import BaseEstimator
+from sklearn.utils import Bunch
+from sklearn.utils.validation import check_is_fitted
+
+from softwood.estimators.importances import feature_importances
+from softwood.estimators.parameters import generator_of, recipe_of, threads_of
+from softwood.estimators.progress import CallbackSupport, Progress, with_callbacks
+from softwood.estimators.record import estimator_record, restored
+from softwood.estimators.target_units import TargetUnits
+from softwood.estimators.validation import read_rows, read_training, read_weight
+from softwood.impurity import IMPURITIES, AbstractImpurity
+from softwood.source import ArraySource, canonical_rows
+from softwood.targets import AbstractTargets
+from softwood.train.base import Run, root
+from softwood.train.recipe import Recipe, trainer_of
+from softwood.tree import Tree
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class AbstractTreeEstimator(CallbackSupport, BaseEstimator, ABC):
+    """One tree behind scikit-learn's methods."""
+
+    impurity: str | AbstractImpurity
+    training: str
+    n_jobs: int | None
+    random_state: int | np.random.RandomState | None
+    verbose: bool | int
+
+    tree_: Tree
+    n_features_in_: int
+    n_outputs_: int
+    n_iter_: int
+    history_: FloatArray
+    feature_importances_: FloatArray
+
+    _impurities: ClassVar[tuple[str, ...]]  # the names that fit this kind of target
+    _numeric_target: ClassVar[bool]
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit a tree to rows and their targets.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            The rows: finite numbers. float32 and float64 in C order are read where they are; everything else is
+            converted once.
+        y : array-like of shape (n_samples,)
+            The targets: class labels of any kind for a classifier, numbers for a regressor.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A weight of k is the row k times; a row of weight 0 is not there.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        recipe = recipe_of(self.get_params(deep=False))
+        source, units = self._read(X, y, sample_weight)
+        self._grow(source, units, recipe, Progress(self, X, y, units.per_impurity))
+        return self
+
+    def apply(self, X: Any) -> npt.NDArray[np.int64]:
+        """Return the number of the leaf each row ends in.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        leaves : ndarray of shape (n_samples,)
+            Node numbers in ``tree_``.
+        """
+        return self._leaf(X).astype(np.int64)
+
+    def decision_path(self, X: Any) -> csr_matrix:
+        """Return which nodes each row passes on its one path.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        path : sparse CSR matrix of shape (n_samples, n_nodes)
+            1 where a row passes a node, the root and the leaf included.
+        """
+        leaf = self._leaf(X)
+        topology = self.tree_.topology
+        passed = np.full((topology.n_nodes, topology.depth + 1), -1, dtype=np.int64)  # from the root down
+        for depth, level in enumerate(topology.levels):
+            nodes = np.arange(level.start, level.stop)
+            passed[nodes, :depth] = passed[topology.parent[nodes], :depth] if depth else 0
+            passed[nodes, depth] = nodes
+        columns = passed[leaf]
+        starts = np.concatenate([[0], np.cumsum(topology.level_of[leaf] + 1)])
+        columns = columns[columns >= 0]
+        return csr_matrix((np.ones(columns.size, dtype=np.int64), columns, starts), shape=(leaf.size, topology.n_nodes))
+
+    def get_depth(self) -> int:
+        """Return the number of questions on the longest path.
+
+        Returns
+        -------
+        depth : int
+            0 for a tree of one leaf.
+        """
+        check_is_fitted(self)
+        return self.tree_.depth
+
+    def get_n_leaves(self) -> int:
+        """Return the number of leaves.
+
+        Returns
+        -------
+        n_leaves : int
+            At least 1.
+        """
+        check_is_fitted(self)
+        return self.tree_.n_leaves
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the fitted estimator as plain JSON types, for a model file.
+
+        Returns
+        -------
+        record : dict
+            What ``from_record`` reads back.
+        """
+        check_is_fitted(self)
+        return estimator_record(self)
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Self:
+        """Make a fitted estimator from what ``to_record`` returned; nothing in the record is trusted or executed.
+
+        Parameters
+        ----------
+        record : dict
+            Plain JSON types.
+
+        Returns
+        -------
+        estimator : object
+            Ready to predict.
+        """
+        return restored(cls, record)
+
+    @abstractmethod
+    def _key(self, y: Any, weight: FloatArray) -> tuple[npt.NDArray[Any], FloatArray]:
+        """The numbers that tell targets apart, and the weights with everything that multiplies them."""
+
+    @abstractmethod
+    def _targets(self, key: npt.NDArray[Any], weight: FloatArray) -> tuple[AbstractTargets, TargetUnits]:
+        """Statistics of the rows, and the way back to the user's units."""
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[ArraySource, TargetUnits]:
+        """The border: after it everything is checked, typed and in canonical order."""
+        n_threads = threads_of(self.n_jobs)
+        X, y = read_training(self, X, y, numeric=self._numeric_target)
+        key, weight = self._key(y, read_weight(sample_weight, X.shape[0]))
+        order, copies, content, weight = canonical_rows(X, key, weight, n_threads)
+        targets, units = self._targets(key[order], weight)
+        return ArraySource(X, order, copies, content, targets, n_threads), units
+
+    def _grow(self, source: ArraySource, units: TargetUnits, recipe: Recipe, progress: Progress) -> None:
+        impurity = self._impurity()
+        run = Run(generator_of(self.random_state), source.n_threads, progress)
+        tree = root(source, impurity)
+        if recipe.max_depth != 0 and can_gain(source, impurity):
+            recipe = units.inwards(recipe)
+            tree = trainer_of(recipe, source).train(tree, source, impurity, run)
+        progress(1.0, run.history[-1] if run.history else objective(tree, impurity, source))
+        self.tree_, self.n_outputs_ = units.outwards(tree), 1
+        self.history_ = np.asarray(run.history, dtype=np.float64) * units.per_impurity
+        self.n_iter_ = max(1, len(run.history))
+        spread = np.ones(source.p) if self.training == "cart" else source.units.scale
+        self.feature_importances_ = feature_importances(self.tree_, impurity, spread)
+        progress.close()
+
+    def _impurity(self) -> AbstractImpurity:
+        given = self.impurity
+        if isinstance(given, AbstractImpurity):
+            return given
+        if isinstance(given, str) and given in self._impurities:
+            return IMPURITIES[given]()
+        names = ", ".join(map(repr, self._impurities))
+        raise ValueError(f"impurity must be one of {names} or an instance of AbstractImpurity; got {given!r}.")
+
+    def _leaf(self, X: Any) -> npt.NDArray[np.int32]:
+        check_is_fitted(self)
+        return self.tree_.apply(read_rows(self, X), threads_of(self.n_jobs))
+
+
+def can_gain(source: ArraySource, impurity: AbstractImpurity) -> bool:
+    """Whether a question could lower the impurity: not with one row, nor where all targets are the same."""
+    per_weight = float(impurity.phi(source.targets.total())) / source.targets.weight.sum()
+    return source.n > 1 and (impurity.splits_pure or per_weight > 1e-14)
+
+
+def objective(tree: Tree, impurity: AbstractImpurity, source: ArraySource) -> float:
+    """Impurity of the leaves per unit of weight."""
+    phi = np.asarray(impurity.phi(tree.statistics), dtype=np.float64)
+    return float(phi[tree.topology.leaves].sum() / source.targets.weight.sum())

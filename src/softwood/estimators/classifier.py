@@ -1,0 +1,259 @@
+"""TreeClassifier: class labels in, class shares of the leaf out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+
+from softwood.estimators._base import AbstractTreeEstimator, FloatArray
+from softwood.estimators.class_weights import class_factors
+from softwood.estimators.labels import labels_from_record, labels_record
+from softwood.estimators.target_units import TargetUnits
+from softwood.estimators.validation import check_some_weight
+from softwood.impurity import AbstractImpurity
+from softwood.record import REMEDY, ModelFileError, Record, section
+from softwood.targets import CodedTargets, class_counts
+
+
+class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
+    """A small, accurate decision tree for classes, trained by gradient descent on the expected impurity.
+
+    Questions are soft while the tree learns and hard when it answers: a row follows one path, and the class shares
+    of its leaf are the answer.
+
+    Parameters
+    ----------
+    max_depth : int or None, default=6
+        The most questions on a path. None (no limit) is for ``training="cart"`` and ``"greedy"`` only.
+    split : {"linear", "axis"}, default="linear"
+        What a question looks at: a weighted sum of the columns, or one column. ``training="cart"`` always asks
+        about one column; for now only it can.
+    impurity : {"gini", "entropy"} or AbstractImpurity, default="gini"
+        What training lowers: "gini" is the Brier score of the leaves' class shares, "entropy" their log loss.
+    training : {"global", "greedy", "cart"}, default="global"
+        "global" trains all questions of the tree at once by the exact gradient of the expected impurity, starting
+        from a CART tree; "greedy" trains one question after another, from the root down; "cart" searches each
+        question exhaustively and always asks about one column.
+    search : bool or "auto", default="auto"
+        Whether to choose weight decay, depth, start and plain CART itself by internal folds of the training data.
+        "auto" searches where that is cheap, that is on small data.
+    n_starts : int, default=1
+        How many starts global training tries; the one with the best objective is kept.
+    weight_decay : float or "auto", default="auto"
+        How strongly each step shrinks the weights of the questions.
+    max_iter : int or "auto", default="auto"
+        Steps of global or greedy training.
+    batch_size : int or "auto", default="auto"
+        Rows of one step.
+    learning_rate : float or "auto", default="auto"
+        Length of the first steps; they shorten along half a cosine.
+    solver : {"adam", "lbfgs"}, default="adam"
+        Mini-batch Adam, or L-BFGS on all rows at once.
+    early_stopping : bool, default=False
+        Whether to hold rows out and keep the tree that is best on them.
+    validation_fraction : float, default=0.1
+        The share of rows that early stopping holds out.
+    n_iter_no_change : int, default=10
+        How many looks at the held-out rows may pass without improvement.
+    tol : float, default=1e-4
+        The least change of the objective per unit of weight that counts as improvement.
+    min_samples_split : int, default=2
+        The fewest rows a node needs to be asked a question. For CART, as are the next five.
+    min_samples_leaf : int, default=1
+        The fewest rows of a leaf.
+    min_impurity_decrease : float, default=0.0
+        The least decrease of impurity, per unit of all weight, that a question must bring.
+    max_leaf_nodes : int or None, default=None
+        The most leaves; the best questions are asked first.
+    max_bins : int, default=255
+        The most bins of a column, from 2 to 255. A column with no more distinct values keeps exact thresholds.
+    ccp_alpha : float, default=0.0
+        Cost-complexity pruning: the impurity per unit of all weight that one more leaf must be worth.
+    class_weight : dict, "balanced" or None, default=None
+        A factor on the weights of each class's rows, by label; labels left out have 1. "balanced" gives every class
+        the same total weight.
+    n_jobs : int or None, default=None
+        Threads; None is 1 outside a joblib context and -1 all cores. The tree has the same bits whatever it is.
+    random_state : int, RandomState instance or None, default=None
+        The source of chance: an integer makes every fit the same.
+    verbose : bool or int, default=0
+        1 writes a line per tenth of the work to standard error. Callbacks of scikit-learn 1.9 and later
+        (``set_callbacks``) hear of each tenth in any case.
+
+    Attributes
+    ----------
+    tree_ : softwood.tree.Tree
+        The tree: frozen arrays in the user's units, with the statistics of every node, here weights of
+        the classes.
+    classes_ : ndarray of shape (n_classes_,)
+        The labels, sorted.
+    n_classes_ : int
+        How many there are.
+    n_outputs_ : int
+        1.
+    n_features_in_ : int
+        The number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        The names of the columns, if all are strings.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        How much the questions lower the impurity, each question's part shared among its columns by the size of the
+        weight times the spread of the column; sums to 1.
+    history_ : ndarray of shape (n_steps,)
+        The objective per unit of weight after each step.
+    n_iter_ : int
+        Steps taken; 1 where training takes no steps.
+
+    See Also
+    --------
+    TreeRegressor : The same for numbers.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from softwood.estimators import TreeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> tree = TreeClassifier(max_depth=2, training="cart").fit(X, y)
+    >>> tree.get_depth()
+    2
+    """
+
+    _impurities: ClassVar[tuple[str, ...]] = ("gini", "entropy")
+    _numeric_target: ClassVar[bool] = False
+
+    classes_: npt.NDArray[Any]
+    n_classes_: int
+
+    def __init__(
+        self,
+        *,
+        max_depth: int | None = 6,
+        split: str = "linear",
+        impurity: str | AbstractImpurity = "gini",
+        training: str = "global",
+        search: bool | str = "auto",
+        n_starts: int = 1,
+        weight_decay: float | str = "auto",
+        max_iter: int | str = "auto",
+        batch_size: int | str = "auto",
+        learning_rate: float | str = "auto",
+        solver: str = "adam",
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        tol: float = 1e-4,
+        min_samples_split: int = 2,
+        min_samples_leaf: int = 1,
+        min_impurity_decrease: float = 0.0,
+        max_leaf_nodes: int | None = None,
+        max_bins: int = 255,
+        ccp_alpha: float = 0.0,
+        class_weight: Mapping[Any, float] | str | None = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool | int = 0,
+    ) -> None:
+        self.max_depth = max_depth
+        self.split = split
+        self.impurity = impurity
+        self.training = training
+        self.search = search
+        self.n_starts = n_starts
+        self.weight_decay = weight_decay
+        self.max_iter = max_iter
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.solver = solver
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_impurity_decrease = min_impurity_decrease
+        self.max_leaf_nodes = max_leaf_nodes
+        self.max_bins = max_bins
+        self.ccp_alpha = ccp_alpha
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the most likely class of each row.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Labels from ``classes_``; of equally likely classes the first.
+        """
+        leaf = self._leaf(X)
+        return self.classes_[self.tree_.values.argmax(axis=1)[leaf]]
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the class shares of each row's leaf.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        shares : ndarray of shape (n_samples, n_classes_)
+            Columns in the order of ``classes_``; each row sums to 1.
+        """
+        leaf = self._leaf(X)
+        return self.tree_.values[leaf]
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithm of ``predict_proba``.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        log_shares : ndarray of shape (n_samples, n_classes_)
+            Minus infinity for a class that the leaf has not seen.
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def to_record(self) -> Record:
+        return super().to_record() | {"classes": labels_record(self.classes_)}
+
+    @classmethod
+    def from_record(cls, record: Record) -> TreeClassifier:
+        tree = super().from_record(record)
+        tree._set_classes(labels_from_record(section(record, "classes")))
+        if tree.tree_.values.shape[1] != tree.n_classes_:
+            raise ModelFileError(f"values must have one number for each of the {tree.n_classes_} classes. {REMEDY}")
+        return tree
+
+    def _key(self, y: Any, weight: FloatArray) -> tuple[npt.NDArray[Any], FloatArray]:
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+        self._set_classes(classes)
+        factors = class_factors(self.class_weight, classes, np.bincount(codes, weight, classes.size))
+        if factors is not None:
+            weight = weight * factors[codes]
+            check_some_weight(weight)
+        return codes, weight
+
+    def _targets(self, key: npt.NDArray[Any], weight: FloatArray) -> tuple[CodedTargets, TargetUnits]:
+        return class_counts(key, self.n_classes_, weight), TargetUnits()
+
+    def _set_classes(self, classes: npt.NDArray[Any]) -> None:
+        self.classes_, self.n_classes_ = classes, int(classes.size)

@@ -1,0 +1,133 @@
+"""Parameters: what an estimator's settings must be, checked once at the start of ``fit``.
+
+Each rule is a sentence of what is expected and a test of one value. Nothing here knows X or y.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.utils import check_random_state
+
+from softwood.split import SPLITS
+from softwood.train.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a parameter must be, in words and as a test."""
+
+    expected: str
+    holds: Callable[[Any], bool]
+
+    def or_(self, *others: str | None) -> Rule:
+        """The same rule, with some values allowed besides."""
+        words = " or ".join([self.expected, *map(repr, others)])
+        return Rule(words, lambda value: self.holds(value) or ((value is None or type(value) is str) and value in others))
+
+
+def integer(low: int, high: int | None = None) -> Rule:
+    words = f"an integer >= {low}" if high is None else f"an integer from {low} to {high}"
+    return Rule(words, lambda value: is_integer(value) and low <= value and (high is None or value <= high))
+
+
+def real(low: float = 0.0) -> Rule:
+    return Rule(f"a finite number >= {low:g}", lambda value: is_real(value) and low <= value < math.inf)
+
+
+def positive() -> Rule:
+    return Rule("a finite number > 0", lambda value: is_real(value) and 0 < value < math.inf)
+
+
+def inside(low: float, high: float) -> Rule:
+    return Rule(f"a number between {low:g} and {high:g}", lambda value: is_real(value) and low < value < high)
+
+
+def flag() -> Rule:
+    return Rule("True or False", lambda value: isinstance(value, bool | np.bool_))
+
+
+def choice(*choices: str) -> Rule:
+    return Rule("one of " + ", ".join(map(repr, choices)), lambda value: isinstance(value, str) and value in choices)
+
+
+def is_integer(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def is_real(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+RULES: dict[str, Rule] = {
+    "training": choice("global", "greedy", "cart"),
+    "split": choice(*SPLITS),
+    "max_depth": integer(0).or_(None),
+    "search": flag().or_("auto"),
+    "n_starts": integer(1),
+    "weight_decay": real().or_("auto"),
+    "max_iter": integer(1).or_("auto"),
+    "batch_size": integer(1).or_("auto"),
+    "learning_rate": positive().or_("auto"),
+    "solver": choice("adam", "lbfgs"),
+    "early_stopping": flag(),
+    "validation_fraction": inside(0, 1),
+    "n_iter_no_change": integer(1),
+    "tol": real(),
+    "min_samples_split": integer(2),
+    "min_samples_leaf": integer(1),
+    "min_impurity_decrease": real(),
+    "max_leaf_nodes": integer(2).or_(None),
+    "max_bins": integer(2, 255),
+    "ccp_alpha": real(),
+    "verbose": Rule("True, False or an integer >= 0", lambda value: isinstance(value, Integral) and value >= 0),
+}
+
+
+def check_parameters(parameters: Mapping[str, Any]) -> None:
+    """Raise one sentence for the first parameter that breaks its rule."""
+    for name, rule in RULES.items():
+        value = parameters[name]
+        if not rule.holds(value):
+            raise ValueError(f"{name} must be {rule.expected}; got {value!r}.")
+
+
+def recipe_of(parameters: Mapping[str, Any]) -> Recipe:
+    """The checked parameters as a recipe for trainers."""
+    check_parameters(parameters)
+    recipe = Recipe(**{field.name: parameters[field.name] for field in fields(Recipe)})
+    if recipe.split == "axis" and recipe.training != "cart":
+        raise ValueError(
+            f"split='axis' needs training='cart' for now; got training={recipe.training!r}. "
+            "Use training='cart', or split='linear'."
+        )
+    if recipe.max_depth is None and recipe.training == "global":
+        raise ValueError(
+            "max_depth=None needs training='cart' or 'greedy', because global training fixes the tree's shape "
+            "beforehand. Give max_depth an integer."
+        )
+    return recipe
+
+
+def threads_of(n_jobs: int | None) -> int:
+    """How many threads n_jobs means here, inside joblib's parallel calls as well."""
+    if n_jobs is not None and (not is_integer(n_jobs) or n_jobs == 0):
+        raise ValueError(f"n_jobs must be None or an integer other than 0; got {n_jobs!r}.")
+    return int(effective_n_jobs(n_jobs))
+
+
+def generator_of(random_state: int | np.random.RandomState | None) -> np.random.Generator:
+    """The generator of one fit."""
+    try:
+        state = check_random_state(random_state)
+    except ValueError:
+        raise ValueError(
+            f"random_state must be None, an integer from 0 to 2**32 - 1 or a numpy RandomState; got {random_state!r}."
+        ) from None
+    return np.random.default_rng(int(state.randint(np.iinfo(np.int32).max)))

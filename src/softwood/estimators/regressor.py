@@ -1,0 +1,189 @@
+"""TreeRegressor: numbers in, the mean of the leaf out."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import RegressorMixin
+
+from softwood.estimators._base import AbstractTreeEstimator, FloatArray
+from softwood.estimators.target_units import TargetUnits
+from softwood.impurity import AbstractImpurity
+from softwood.targets import DenseTargets, centred_moments
+
+
+class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
+    """A small, accurate decision tree for numbers, trained by gradient descent on the expected variance.
+
+    Questions are soft while the tree learns and hard when it answers: a row follows one path, and the value of its
+    leaf is the answer.
+
+    Parameters
+    ----------
+    max_depth : int or None, default=6
+        The most questions on a path. None (no limit) is for ``training="cart"`` and ``"greedy"`` only.
+    split : {"linear", "axis"}, default="linear"
+        What a question looks at: a weighted sum of the columns, or one column. ``training="cart"`` always asks
+        about one column; for now only it can.
+    impurity : {"variance"} or AbstractImpurity, default="variance"
+        What training lowers: "variance" is the squared error of the leaves' means.
+    training : {"global", "greedy", "cart"}, default="global"
+        "global" trains all questions of the tree at once by the exact gradient of the expected impurity, starting
+        from a CART tree; "greedy" trains one question after another, from the root down; "cart" searches each
+        question exhaustively and always asks about one column.
+    search : bool or "auto", default="auto"
+        Whether to choose weight decay, depth, start and plain CART itself by internal folds of the training data.
+        "auto" searches where that is cheap, that is on small data.
+    n_starts : int, default=1
+        How many starts global training tries; the one with the best objective is kept.
+    weight_decay : float or "auto", default="auto"
+        How strongly each step shrinks the weights of the questions.
+    max_iter : int or "auto", default="auto"
+        Steps of global or greedy training.
+    batch_size : int or "auto", default="auto"
+        Rows of one step.
+    learning_rate : float or "auto", default="auto"
+        Length of the first steps; they shorten along half a cosine.
+    solver : {"adam", "lbfgs"}, default="adam"
+        Mini-batch Adam, or L-BFGS on all rows at once.
+    early_stopping : bool, default=False
+        Whether to hold rows out and keep the tree that is best on them.
+    validation_fraction : float, default=0.1
+        The share of rows that early stopping holds out.
+    n_iter_no_change : int, default=10
+        How many looks at the held-out rows may pass without improvement.
+    tol : float, default=1e-4
+        The least change of the objective per unit of weight that counts as improvement.
+    min_samples_split : int, default=2
+        The fewest rows a node needs to be asked a question. For CART, as are the next five.
+    min_samples_leaf : int, default=1
+        The fewest rows of a leaf.
+    min_impurity_decrease : float, default=0.0
+        The least decrease of impurity, per unit of all weight, that a question must bring.
+    max_leaf_nodes : int or None, default=None
+        The most leaves; the best questions are asked first.
+    max_bins : int, default=255
+        The most bins of a column, from 2 to 255. A column with no more distinct values keeps exact thresholds.
+    ccp_alpha : float, default=0.0
+        Cost-complexity pruning: the impurity per unit of all weight that one more leaf must be worth.
+    n_jobs : int or None, default=None
+        Threads; None is 1 outside a joblib context and -1 all cores. The tree has the same bits whatever it is.
+    random_state : int, RandomState instance or None, default=None
+        The source of chance: an integer makes every fit the same.
+    verbose : bool or int, default=0
+        1 writes a line per tenth of the work to standard error. Callbacks of scikit-learn 1.9 and later
+        (``set_callbacks``) hear of each tenth in any case.
+
+    Attributes
+    ----------
+    tree_ : softwood.tree.Tree
+        The tree: frozen arrays in the user's units, with the statistics of every node, here sums of
+        w * (1, t, t^2) for t = y minus its mean.
+    n_outputs_ : int
+        1.
+    n_features_in_ : int
+        The number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        The names of the columns, if all are strings.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        How much the questions lower the impurity, each question's part shared among its columns by the size of the
+        weight times the spread of the column; sums to 1.
+    history_ : ndarray of shape (n_steps,)
+        The objective per unit of weight after each step.
+    n_iter_ : int
+        Steps taken; 1 where training takes no steps.
+
+    See Also
+    --------
+    TreeClassifier : The same for classes.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from softwood.estimators import TreeRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> tree = TreeRegressor(max_depth=2, training="cart").fit(X, y)
+    >>> tree.get_n_leaves()
+    4
+    """
+
+    _impurities: ClassVar[tuple[str, ...]] = ("variance",)
+    _numeric_target: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        *,
+        max_depth: int | None = 6,
+        split: str = "linear",
+        impurity: str | AbstractImpurity = "variance",
+        training: str = "global",
+        search: bool | str = "auto",
+        n_starts: int = 1,
+        weight_decay: float | str = "auto",
+        max_iter: int | str = "auto",
+        batch_size: int | str = "auto",
+        learning_rate: float | str = "auto",
+        solver: str = "adam",
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        tol: float = 1e-4,
+        min_samples_split: int = 2,
+        min_samples_leaf: int = 1,
+        min_impurity_decrease: float = 0.0,
+        max_leaf_nodes: int | None = None,
+        max_bins: int = 255,
+        ccp_alpha: float = 0.0,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool | int = 0,
+    ) -> None:
+        self.max_depth = max_depth
+        self.split = split
+        self.impurity = impurity
+        self.training = training
+        self.search = search
+        self.n_starts = n_starts
+        self.weight_decay = weight_decay
+        self.max_iter = max_iter
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.solver = solver
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_impurity_decrease = min_impurity_decrease
+        self.max_leaf_nodes = max_leaf_nodes
+        self.max_bins = max_bins
+        self.ccp_alpha = ccp_alpha
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def predict(self, X: Any) -> FloatArray:
+        """Return the value of each row's leaf.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            In the units of the targets.
+        """
+        leaf = self._leaf(X)
+        return self.tree_.values[:, 0][leaf]
+
+    def _key(self, y: Any, weight: FloatArray) -> tuple[npt.NDArray[Any], FloatArray]:
+        return np.asarray(y, dtype=np.float64), weight
+
+    def _targets(self, key: npt.NDArray[Any], weight: FloatArray) -> tuple[DenseTargets, TargetUnits]:
+        targets, center, scale = centred_moments(key, weight)
+        return targets, TargetUnits(center, scale)
