@@ -33,8 +33,8 @@ class AbstractQuestions(ABC):
         """(n,) the child each row of X takes at question k."""
 
     @abstractmethod
-    def probability(self, X: npt.NDArray[Any], k: int) -> FloatArray:
-        """(n, arity) the soft answers to question k; hard questions answer 0 or 1."""
+    def probabilities(self, X: npt.NDArray[Any], rows: npt.NDArray[Any]) -> FloatArray:
+        """(n, k, arity) the soft answers to some questions; hard questions answer 0 or 1."""
 
     @abstractmethod
     def features(self, k: int) -> npt.NDArray[np.int32]:
@@ -59,6 +59,11 @@ class AbstractQuestions(ABC):
     @abstractmethod
     def take(self, rows: npt.NDArray[Any]) -> AbstractQuestions:
         """The table of some of the questions."""
+
+    @classmethod
+    @abstractmethod
+    def joined(cls, parts: Sequence[Any]) -> AbstractQuestions:
+        """One table of several of this kind."""
 
     @abstractmethod
     def record(self) -> dict[str, Any]:
@@ -86,9 +91,9 @@ class Thresholds(AbstractQuestions):
     def answer(self, X: npt.NDArray[Any], k: int) -> npt.NDArray[np.int32]:
         return (X[:, self.feature[k]] > self.threshold[k]).astype(np.int32)
 
-    def probability(self, X: npt.NDArray[Any], k: int) -> FloatArray:
-        right = self.answer(X, k).astype(np.float64)
-        return np.stack([1 - right, right], axis=1)
+    def probabilities(self, X: npt.NDArray[Any], rows: npt.NDArray[Any]) -> FloatArray:
+        right = (X[:, self.feature[rows]] > self.threshold[rows]).astype(np.float64)
+        return np.stack([1 - right, right], axis=-1)
 
     def features(self, k: int) -> npt.NDArray[np.int32]:
         return self.feature[k : k + 1]
@@ -106,6 +111,10 @@ class Thresholds(AbstractQuestions):
 
     def take(self, rows: npt.NDArray[Any]) -> Thresholds:
         return Thresholds(self.feature[rows], self.threshold[rows])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Thresholds]) -> Thresholds:
+        return cls(np.concatenate([t.feature for t in parts]), np.concatenate([t.threshold for t in parts]))
 
     def record(self) -> dict[str, Any]:
         return {"feature": self.feature.tolist(), "threshold": self.threshold.tolist()}
@@ -136,9 +145,9 @@ class Linears(AbstractQuestions):
     def answer(self, X: npt.NDArray[Any], k: int) -> npt.NDArray[np.int32]:
         return (self._score(X, k) > 0).astype(np.int32)
 
-    def probability(self, X: npt.NDArray[Any], k: int) -> FloatArray:
-        half = 0.5 * np.tanh(0.5 * self._score(X, k))
-        return np.stack([0.5 - half, 0.5 + half], axis=1)
+    def probabilities(self, X: npt.NDArray[Any], rows: npt.NDArray[Any]) -> FloatArray:
+        half = 0.5 * np.tanh(0.5 * (np.asarray(X, dtype=np.float64) @ self.weights[rows].T + self.bias[rows]))
+        return np.stack([0.5 - half, 0.5 + half], axis=-1)
 
     def features(self, k: int) -> npt.NDArray[np.int32]:
         return np.flatnonzero(self.weights[k]).astype(np.int32)
@@ -159,6 +168,10 @@ class Linears(AbstractQuestions):
 
     def take(self, rows: npt.NDArray[Any]) -> Linears:
         return Linears(self.weights[rows], self.bias[rows])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Linears]) -> Linears:
+        return cls(np.concatenate([t.weights for t in parts]), np.concatenate([t.bias for t in parts]))
 
     def record(self) -> dict[str, Any]:
         return {"weights": self.weights.tolist(), "bias": self.bias.tolist()}

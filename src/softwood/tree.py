@@ -95,14 +95,15 @@ class Tree:
 
     def reach(self, X: npt.NDArray[Any]) -> FloatArray:
         """(n, m) the probability that a row reaches a node by the soft answers."""
-        out = np.zeros((X.shape[0], self.n_nodes))
-        out[:, 0] = 1
-        for here in self.topology.internal:
-            table, k = self.question(int(here))
-            first = int(self.topology.first_child[here])
-            children = slice(first, first + int(self.topology.arity[here]))
-            out[:, children] = out[:, here, None] * table.probability(X, k)
-        return out
+        P = np.ones((X.shape[0], self.n_nodes))
+        for index, questions in enumerate(self.tables):
+            nodes = np.flatnonzero(self.table == index)
+            answers = questions.probabilities(X, self.row[nodes])
+            for child in range(answers.shape[2]):
+                P[:, self.topology.first_child[nodes] + child] = answers[:, :, child]
+        for level in self.topology.levels[1:]:
+            P[:, level] *= P[:, self.topology.parent[level]]
+        return P
 
     def visited(self, X: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """(n, m) whether a row passes a node on its one path."""
