@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from softwood import __version__
-from softwood.cli_options import TASKS, add_estimator_options, estimator_of
-from softwood.datafile import DataFileError, read_data
-from softwood.demo import DATA, demo
+from softwood.cli.options import TASKS, add_estimator_options, estimator_of
+from softwood.cli.datafile import DataFileError, read_data
+from softwood.cli.demo import DATA, demo
 from softwood.export.text import printable, tree_text
 from softwood.persist import load, save
 
