@@ -13,12 +13,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator
-from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
 from softwood.estimators.importances import feature_importances
 from softwood.estimators.parameters import generator_of, recipe_of, threads_of
-from softwood.estimators.progress import CallbackSupport, Progress, with_callbacks
+from softwood.estimators.progress import CallbackSupportMixin, Progress, with_callbacks
 from softwood.estimators.record import estimator_record, restored
 from softwood.estimators.target_units import TargetUnits
 from softwood.estimators.validation import read_rows, read_training, read_weight
@@ -32,7 +31,7 @@ from softwood.tree import Tree
 FloatArray = npt.NDArray[np.float64]
 
 
-class AbstractTreeEstimator(CallbackSupport, BaseEstimator, ABC):
+class AbstractTreeEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     """One tree behind scikit-learn's methods."""
 
     impurity: str | AbstractImpurity

@@ -25,7 +25,9 @@ def class_factors(
         return _named(class_weight, classes)
     if isinstance(class_weight, str) and class_weight == "balanced":
         present = count > 0
-        return np.divide(count.sum() / present.sum(), count, out=np.ones_like(count), where=present)
+        factors = np.ones_like(count)
+        factors[present] = count.sum() / (present.sum() * count[present])
+        return factors
     raise ValueError(f"class_weight must be None, 'balanced' or a dict of label to weight; got {class_weight!r}.")
 
 

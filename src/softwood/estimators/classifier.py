@@ -197,7 +197,7 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
             Labels from ``classes_``; of equally likely classes the first.
         """
         leaf = self._leaf(X)
-        return self.classes_[self.tree_.values.argmax(axis=1)[leaf]]
+        return self.classes_.take(self.tree_.values.argmax(axis=1)[leaf])
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the class shares of each row's leaf.
@@ -246,7 +246,8 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
         self._set_classes(classes)
-        factors = class_factors(self.class_weight, classes, np.bincount(codes, weight, classes.size))
+        count = np.bincount(codes, weight, classes.size).astype(np.float64)
+        factors = class_factors(self.class_weight, classes, count)
         if factors is not None:
             weight = weight * factors[codes]
             check_some_weight(weight)

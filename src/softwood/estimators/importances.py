@@ -21,7 +21,8 @@ def feature_importances(
     total = np.zeros(tree.n_features)
     for index, table in enumerate(tree.tables):
         nodes = np.flatnonzero(tree.table == index)
-        total += table.importances(np.bincount(tree.row[nodes], gain[nodes], table.n_questions), spread)
+        worth = np.bincount(tree.row[nodes], gain[nodes], table.n_questions).astype(np.float64)
+        total += table.importances(worth, spread)
     whole = total.sum()
     return total / whole if whole > 0 else total
 

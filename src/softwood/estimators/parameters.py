@@ -29,7 +29,7 @@ class Rule:
     def or_(self, *others: str | None) -> Rule:
         """The same rule, with some values allowed besides."""
         words = " or ".join([self.expected, *map(repr, others)])
-        return Rule(words, lambda value: self.holds(value) or ((value is None or type(value) is str) and value in others))
+        return Rule(words, lambda value: self.holds(value) or (isinstance(value, str | None) and value in others))
 
 
 def integer(low: int, high: int | None = None) -> Rule:
@@ -86,7 +86,7 @@ RULES: dict[str, Rule] = {
     "max_leaf_nodes": integer(2).or_(None),
     "max_bins": integer(2, 255),
     "ccp_alpha": real(),
-    "verbose": Rule("True, False or an integer >= 0", lambda value: isinstance(value, Integral) and value >= 0),
+    "verbose": Rule("True, False or an integer >= 0", lambda value: isinstance(value, int | np.integer) and value >= 0),
 }
 
 

@@ -11,20 +11,21 @@ import sys
 from typing import Any
 
 try:
-    from sklearn.callback import CallbackSupportMixin as CallbackSupport
-    from sklearn.callback import with_callbacks
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
 
     HAS_CALLBACKS = True
 except ImportError:  # scikit-learn before 1.9
     HAS_CALLBACKS = False
 
-    class CallbackSupport:  # type: ignore[no-redef]
+    class CallbackSupportMixin:  # type: ignore[no-redef]
         """Nobody to call back."""
 
     def with_callbacks(method: Any) -> Any:
         """Nothing to tear down."""
         return method
 
+
+__all__ = ["CallbackSupportMixin", "Progress", "with_callbacks"]
 
 TENTHS = 10
 

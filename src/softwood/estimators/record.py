@@ -9,7 +9,18 @@ import numpy as np
 from softwood.estimators.labels import labels_from_record, labels_record
 from softwood.estimators.parameters import check_parameters
 from softwood.impurity import AbstractImpurity
-from softwood.record import REMEDY, ModelFileError, Record, entry, kind_of, listing, numbers, section, text, whole_number
+from softwood.record import (
+    REMEDY,
+    ModelFileError,
+    Record,
+    entry,
+    kind_of,
+    listing,
+    numbers,
+    section,
+    text,
+    whole_number,
+)
 from softwood.storage import MAX_FEATURES, tree_from_record, tree_record
 
 if TYPE_CHECKING:
@@ -37,7 +48,7 @@ def restored(cls: type[Estimator], record: Record) -> Estimator:
     """A fitted estimator of the class that the record must name."""
     name = text(record, "estimator")
     if name != cls.__name__:
-        raise ModelFileError(f"the record must be of a {cls.__name__}, not of a {name[:40]}. Read it with its own class.")
+        raise ModelFileError(f"the record must be of a {cls.__name__}; it is of a {name[:40]}. Use that class.")
     estimator = cls(**_parameters(cls, section(record, "parameters")))
     estimator.n_features_in_ = whole_number(record, "n_features", 1, MAX_FEATURES)
     names = _feature_names(record, estimator.n_features_in_)
@@ -48,7 +59,8 @@ def restored(cls: type[Estimator], record: Record) -> Estimator:
     estimator.history_ = numbers(record, "history", 1)
     estimator.feature_importances_ = numbers(record, "feature_importances", 1)
     estimator.tree_ = tree_from_record(entry(record, "tree"))
-    for what, size in (("tree", estimator.tree_.n_features), ("feature_importances", estimator.feature_importances_.size)):
+    sizes = {"tree": estimator.tree_.n_features, "feature_importances": estimator.feature_importances_.size}
+    for what, size in sizes.items():
         if size != estimator.n_features_in_:
             raise ModelFileError(f"{what} is of {size} columns, but n_features is {estimator.n_features_in_}. {REMEDY}")
     return estimator
@@ -60,7 +72,7 @@ def _parameters(cls: type[Estimator], record: Record) -> dict[str, Any]:
     unknown = sorted(set(record) - set(defaults))
     if unknown:
         raise ModelFileError(f"{cls.__name__} has no parameter {unknown[0][:40]!r}. Install a newer softwood.")
-    parameters = defaults | {name: _read(name, value) for name, value in record.items()}
+    parameters: dict[str, Any] = defaults | {name: _read(name, value) for name, value in record.items()}
     try:
         check_parameters(parameters)
     except ValueError as error:
