@@ -9,15 +9,15 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.metadata import version
 from typing import Any, TextIO
 
 import numpy as np
 import numpy.typing as npt
 
-from softwood import __version__
-from softwood.cli.options import TASKS, add_estimator_options, estimator_of
 from softwood.cli.datafile import DataFileError, read_data
 from softwood.cli.demo import DATA, demo
+from softwood.cli.options import TASKS, add_estimator_options, estimator_of
 from softwood.export.text import printable, tree_text
 from softwood.persist import load, save
 
@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             if not args.debug:
-                warnings.showwarning = _warn
+                warnings.showwarning = _warn  # one line, without the place in our code
             args.run(args)
         sys.stdout.flush()
         return 0
@@ -57,9 +57,11 @@ def _fit(args: argparse.Namespace) -> None:
     data = read_data(args.data, texts=[args.target])
     cells = data.text(args.target)
     names = _features(list(data.numbers), args)
+    X = data.matrix(names)
+    _check_folder(args.out)
     task, y = _target(cells, args.task)
     _say(args, f"{data.n_rows} rows, {len(names)} columns, target '{printable(args.target)}': {_reason(task, y, args)}")
-    estimator = estimator_of(task, args).fit(data.matrix(names), y)
+    estimator = estimator_of(task, args).fit(X, y)
     estimator.feature_names_in_ = np.array(names, dtype=object)
     save(estimator, args.out)
     _say(args, f"{_size(estimator.tree_)}, written to {args.out}")
@@ -169,6 +171,15 @@ def _output(path: str) -> Iterator[TextIO]:
         yield file
 
 
+def _check_folder(path: str) -> None:
+    """A long fit must not end with nowhere to write to."""
+    if os.path.isdir(path):
+        raise ValueError(f"--out {path} is a folder. Give the name of a file.")
+    folder = os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        raise ValueError(f"--out {path} is in a folder that does not exist. Make the folder first.")
+
+
 # Talking
 
 
@@ -182,7 +193,7 @@ def _fail(sentence: str) -> int:
     return 1
 
 
-def _warn(message: Warning | str, *_: Any) -> None:
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
     print(f"softwood: warning: {message}", file=sys.stderr)
 
 
@@ -207,8 +218,10 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"softwood {__version__}")
-    commands = parser.add_subparsers(title="commands", prog="softwood", metavar="COMMAND", dest="command", required=True)
+    parser.add_argument("--version", action="version", version=f"softwood {version('softwood')}")
+    commands = parser.add_subparsers(
+        title="commands", prog="softwood", metavar="COMMAND", dest="command", required=True
+    )
     _fit_parser(commands)
     _predict_parser(commands)
     _show_parser(commands)
@@ -247,7 +260,9 @@ def _show_parser(commands: Any) -> None:
     parser = _command(commands, "show", _show, "Print a tree as text.")
     parser.add_argument("model", help="a model file")
     parser.add_argument("--max-depth", type=int, metavar="N", help="fold branches below this depth")
-    parser.add_argument("--max-terms", type=int, default=4, metavar="N", help="terms of a slanted question (default: 4)")
+    parser.add_argument(
+        "--max-terms", type=int, default=4, metavar="N", help="terms of a slanted question (default: 4)"
+    )
 
 
 def _demo_parser(commands: Any) -> None:

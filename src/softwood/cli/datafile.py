@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 PIECE = 8192  # rows
-REMEDY = "Encode the column as numbers, fill the gaps, or leave it out."
+REMEDY = "Encode it as numbers or fill the gaps; fit can leave it out with --drop."
 
 
 class DataFileError(ValueError):

@@ -34,7 +34,9 @@ class Row:
     def line(self) -> str:
         tree = self.estimator.tree_
         questions = tree.n_nodes - tree.n_leaves
-        return f"{self.name:<10}{self.score:>10.3f}{tree.depth:>7}{questions:>11}{tree.n_leaves:>8}{self.seconds:>10.3f}"
+        return (
+            f"{self.name:<10}{self.score:>10.3f}{tree.depth:>7}{questions:>11}{tree.n_leaves:>8}{self.seconds:>10.3f}"
+        )
 
 
 def demo(data: str, max_depth: int, seed: int, threads: int | None, say: Callable[[str], None]) -> None:
@@ -42,7 +44,7 @@ def demo(data: str, max_depth: int, seed: int, threads: int | None, say: Callabl
     bunch = DATA[data]()
     names = getattr(bunch, "target_names", None)
     split = train_test_split(bunch.data, bunch.target, test_size=0.25, random_state=seed, stratify=_strata(bunch))
-    kind = TreeRegressor if names is None else TreeClassifier
+    kind: Any = TreeRegressor if names is None else TreeClassifier
     settings = {"max_depth": max_depth, "random_state": seed, "n_jobs": threads}
     say(f"{data}: {len(split[0])} rows to learn from, {len(split[1])} to test on, {bunch.data.shape[1]} columns")
     rows = [
