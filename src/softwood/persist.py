@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from softwood.estimators import TreeClassifier, TreeRegressor
-from softwood.record import REMEDY, ModelFileError, section, shown, text
+from softwood.record import REMEDY, ModelFileError, shown, text
 from softwood.storage import StrPath, read_json, write_json
 
 ESTIMATORS: dict[str, Any] = {cls.__name__: cls for cls in (TreeClassifier, TreeRegressor)}
@@ -25,7 +25,7 @@ def save(estimator: Any, path: StrPath) -> None:
     name = type(estimator).__name__
     if ESTIMATORS.get(name) is not type(estimator):
         raise TypeError(f"save needs one of {', '.join(ESTIMATORS)}; got {name}.")
-    write_json(path, {"estimator": name, "fitted": estimator.to_record()})
+    write_json(path, estimator.to_record())
 
 
 def load(path: StrPath) -> Any:
@@ -46,7 +46,7 @@ def load(path: StrPath) -> Any:
         name = text(record, "estimator")
         if name not in ESTIMATORS:
             raise ModelFileError(f"estimator {shown(name)} is unknown. Install a newer softwood.")
-        return ESTIMATORS[name].from_record(section(record, "fitted"))
+        return ESTIMATORS[name].from_record(record)
     except ModelFileError as error:
         raise ModelFileError(f"{os.fspath(path)} is not a usable model file: {error}") from None
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:

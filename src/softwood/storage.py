@@ -106,12 +106,10 @@ def _decoded(data: bytes) -> Any:
         raise ModelFileError(f"it is larger than {MAX_BYTES // 2**20} MiB, the most a model file may be. {REMEDY}")
     try:
         text = data.decode("utf-8-sig")
-        document = json.loads(
-            text, object_pairs_hook=_unique, parse_float=_finite, parse_constant=_not_a_number
-        )
+        document = json.loads(text, object_pairs_hook=_unique, parse_float=_finite, parse_constant=_not_a_number)
         if "\\u" in text:  # half a surrogate pair is valid JSON and can never be printed
             json.dumps(document, ensure_ascii=False).encode("utf-8")
-    except UnicodeError as error:
+    except (UnicodeDecodeError, UnicodeEncodeError) as error:
         raise ModelFileError(f"its text is not UTF-8 ({error.reason}). {REMEDY}") from None
     except json.JSONDecodeError as error:
         raise ModelFileError(
@@ -194,7 +192,7 @@ def _topology(record: Mapping[str, Any]) -> Topology:
     if (arity == 1).any():
         raise ModelFileError(f"arity must be 0 (leaf) or 2 for every node, as all questions have two answers. {REMEDY}")
     try:
-        return Topology(arity)
+        return Topology(arity.astype(np.int32))
     except ValueError as error:
         raise ModelFileError(f"{error} {REMEDY}") from None
 

@@ -33,6 +33,7 @@ class Words:
     classes: Sequence[str] | None  # None: the tree predicts numbers
     spreads: FloatArray  # (p,) how far each column varies
     max_terms: int
+    digits: int  # of a predicted number
 
 
 def tree_text(
@@ -66,6 +67,7 @@ def tree_text(
         classes=None if class_names is None else _names(class_names, tree.values.shape[1], "class_names", ""),
         spreads=_spreads(spreads, tree.n_features),
         max_terms=_at_least(max_terms, 1, "max_terms"),
+        digits=_digits(tree.values),
     )
     limit = tree.depth if max_depth is None else _at_least(max_depth, 0, "max_depth")
     return "".join(f"{line}\n" for line in _lines(tree, words, limit))
@@ -112,7 +114,7 @@ def _rows(statistics: FloatArray, n_values: int) -> str:
 
 def _answer(value: FloatArray, words: Words) -> str:
     if words.classes is None:
-        return ", ".join(f"{number:.6g}" for number in value)
+        return ", ".join(f"{number:.{words.digits}g}" for number in value)
     order = [int(c) for c in np.argsort(-value, kind="stable") if value[c] >= 0.005] or [int(np.argmax(value))]
     shares = ", ".join(f"{words.classes[c]} {100 * value[c]:.0f}%" for c in order[:MAX_CLASSES])
     return shares if len(order) <= MAX_CLASSES else f"{shares}, ..."
@@ -167,6 +169,13 @@ def _spreads(given: npt.ArrayLike | None, n_features: int) -> FloatArray:
     if spreads.shape != (n_features,):
         raise ValueError(f"spreads must have {n_features} numbers, one per feature; got shape {spreads.shape}.")
     return spreads
+
+
+def _digits(values: FloatArray) -> int:
+    """Significant digits that tell the nodes' values apart: five of what they differ by."""
+    with np.errstate(over="ignore"):
+        largest, spread = float(np.abs(values).max()), float(np.ptp(values))
+    return 6 if not 0 < spread < largest else min(17, 5 + int(np.log10(largest / spread)))
 
 
 def _at_least(value: int, low: int, name: str) -> int:
