@@ -191,6 +191,7 @@ class SplitCase:
     scores: Callable[..., list[float]]  # theta, x -> the row's scores
     scores_gradient: Callable[..., list[list[float]]]
     sharpen: Callable[[np.ndarray, float], np.ndarray]  # theta with its scores that many times as large
+    offsets: Callable[[int, int], slice]  # which of q parameters place a question and do not turn it; q, columns
     topologies: dict[str, Topology] = field(default_factory=lambda: TOPOLOGIES)
 
     def __str__(self) -> str:
@@ -213,6 +214,7 @@ SPLITS: list[SplitCase] = [
         reference.linear_scores,
         reference.linear_scores_gradient,
         lambda theta, factor: theta * factor,
+        lambda q, n_features: slice(n_features, q, n_features + 1),
     ),
     SplitCase(
         "axis",
@@ -220,6 +222,7 @@ SPLITS: list[SplitCase] = [
         _axis_rows(reference.axis_scores),
         _axis_rows(reference.axis_scores_gradient),
         lambda theta, factor: (theta.reshape(-1, 2) * [factor, 1.0]).ravel(),
+        lambda q, n_features: slice(1, q, 2),
         BINARY,
     ),
 ]

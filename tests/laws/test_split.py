@@ -119,9 +119,12 @@ def test_parameters_decay_and_start_as_one_flat_array(case: zoo.SplitCase, shape
 
 
 @every_soft_tree
-def test_offsets_do_not_decay(case: zoo.SplitCase, shape: str) -> None:
-    """With every parameter that decays at 0, a score does not depend on the row."""
+def test_weights_decay_and_offsets_do_not(case: zoo.SplitCase, shape: str) -> None:
+    """And with every weight at 0, a score does not depend on the row."""
     split, topology, theta = soft_tree(case, shape)
+    expected = np.ones(theta.size, dtype=bool)
+    expected[case.offsets(theta.size, P)] = False
+    assert (split.decays(topology, P) == expected).all()
     theta = np.where(split.decays(topology, P), 0.0, theta)
     Z = split.scores(theta, zoo.table(p=P), topology)
     assert (Z[:1] == Z).all()

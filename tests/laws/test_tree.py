@@ -172,11 +172,17 @@ def test_tables_may_come_in_any_order_and_any_number(first: type) -> None:
         tree.values,
         5,
     )
-    # One of two twins for every other question.
-    doubled_table = tree.table.copy()
-    doubled_table[(tree.table == tree.tables.index(second)) & (np.arange(tree.n_nodes) % 2 == 0)] = 2
+    # Every question of this kind after the root's level moves to a table of its own, whose rows are in reverse.
+    moved = (tree.table == tree.tables.index(second)) & (np.arange(tree.n_nodes) > 2)
+    assert moved.any()
     doubled = Tree(
-        tree.topology, (*tree.tables, second), doubled_table, tree.row, tree.statistics, tree.values, tree.n_features
+        tree.topology,
+        (*tree.tables, second.take(np.arange(second.n_questions)[::-1])),
+        np.where(moved, 2, tree.table).astype(np.int8),
+        np.where(moved, second.n_questions - 1 - tree.row, tree.row).astype(np.int32),
+        tree.statistics,
+        tree.values,
+        5,
     )
     leaf = tree.apply(rows()).tolist()
     assert swapped.apply(rows()).tolist() == leaf
