@@ -123,7 +123,7 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
     """
 
     _impurities: ClassVar[tuple[str, ...]] = ("gini", "entropy")
-    _judge: ClassVar[Literal["misses", "loss"]] = "misses"
+    _judge: ClassVar[Literal["misses", "squares"]] = "misses"
 
     classes_: npt.NDArray[Any]
     n_classes_: int

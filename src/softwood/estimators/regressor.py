@@ -111,7 +111,7 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
     """
 
     _impurities: ClassVar[tuple[str, ...]] = ("variance",)
-    _judge: ClassVar[Literal["misses", "loss"]] = "loss"
+    _judge: ClassVar[Literal["misses", "squares"]] = "squares"
 
     def __init__(
         self,
