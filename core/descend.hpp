@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine.hpp"
+#include "slope.hpp"
 
 namespace softwood {
 
@@ -60,8 +61,8 @@ struct Descent {
   // One step on one batch; returns the objective per row.
   template <int V>
   double step(Engine<V>& engine, const std::int32_t* batch, std::int64_t count, float rate, float* theta,
-              AdamState& state) {
-    engine.down(batch, count, theta);
+              AdamState& state, std::int32_t* leaf_of) {
+    engine.down(batch, count, theta, leaf_of);
     std::fill(S.begin(), S.end(), 0.0);
     engine.sums(S.data(), [&](std::int64_t leaf, const double* sums) {
       phi[leaf] = phi_and_slope(impurity, sums, rows.d, slope.data() + leaf * rows.d);
@@ -80,13 +81,13 @@ struct Descent {
   }
 };
 
-// Orders a batch by each row's last likeliest leaf, so that a lazy tile holds rows that travel together.
-inline void order_by_leaf(const std::int32_t* batch, std::int64_t count, const std::int32_t* leaf_of,
-                          const std::int32_t* rank, std::int64_t n_leaves, std::int32_t* out) {
-  std::vector<std::int32_t> start(n_leaves + 1, 0);
-  for (std::int64_t i = 0; i < count; ++i) ++start[rank[leaf_of[batch[i]]] + 1];
+// Orders a batch by a key of its rows, stably.
+template <class Key>
+void order_by(const std::int32_t* batch, std::int64_t count, std::int64_t n_keys, const Key& key, std::int32_t* out) {
+  std::vector<std::int32_t> start(n_keys + 1, 0);
+  for (std::int64_t i = 0; i < count; ++i) ++start[key(batch[i]) + 1];
   std::partial_sum(start.begin(), start.end(), start.begin());
-  for (std::int64_t i = 0; i < count; ++i) out[start[rank[leaf_of[batch[i]]]]++] = batch[i];
+  for (std::int64_t i = 0; i < count; ++i) out[start[key(batch[i])]++] = batch[i];
 }
 
 struct Plan {
@@ -98,32 +99,39 @@ struct Plan {
   std::int32_t* leaf_of;        // (n,) last likeliest leaf of each row
 };
 
-// Runs the plan's steps. The first step of a call is lazy where lazy may pay; the visits it counts decide the rest
-// (a count, not a clock: the choice is the same on every machine). Returns visits per row and node, 1 when dense.
+// Runs the plan's steps. Rows of one class share a tile, so that it has few columns of statistics; in a lazy sweep rows
+// that were last in one leaf do, so that it visits few nodes. The first step of a call is lazy where lazy may pay; the
+// visits it counts decide the rest (a count, not a clock: the choice is the same on every machine). Returns the share of
+// (row, node) pairs visited, 1 when dense.
 inline double descend(Descent& descent, const Plan& plan, float* theta, AdamState& state, double* objective,
                       Team& team, const Poll& interrupted) {
-  const bool may_be_lazy = plan.tolerance > 0 && descent.shape.n_internal >= kLazyFrom;
-  Engine<1> lazy(descent.shape, descent.rows, may_be_lazy ? plan.count : 0, plan.tolerance, team);
+  const SoftRows& rows = descent.rows;
+  const SoftShape& shape = descent.shape;
+  const bool may_be_lazy = plan.tolerance > 0 && shape.n_internal >= kLazyFrom;
+  std::unique_ptr<Engine<1>> lazy;
   std::unique_ptr<Engine<4>> dense;
-  std::vector<std::int32_t> ordered(plan.count);
-  bool use_lazy = may_be_lazy;
-  double share = 1;
-  for (std::int64_t step = 0; step < plan.steps; ++step) {
-    if (interrupted()) break;
+  std::vector<std::int32_t> by_class(plan.count), by_leaf(plan.count);
+  double share = may_be_lazy ? 0 : 1;
+  for (std::int64_t step = 0; step < plan.steps && !interrupted(); ++step) {
     const std::int32_t* batch = plan.batches + step * plan.count;
-    if (use_lazy) {
-      order_by_leaf(batch, plan.count, plan.leaf_of, plan.rank, descent.shape.n_leaves, ordered.data());
-      objective[step] = descent.step(lazy, ordered.data(), plan.count, plan.rates[step], theta, state);
-      lazy.likeliest(ordered.data(), plan.count, plan.leaf_of);
-      share = static_cast<double>(lazy.n_visits()) * kLanes / (static_cast<double>(plan.count) * descent.shape.n_internal);
-      use_lazy = share * kLazyOverhead < 1;
-      continue;
+    if (rows.codes) {
+      order_by(batch, plan.count, rows.d, [&](std::int32_t row) { return rows.codes[row]; }, by_class.data());
+      batch = by_class.data();
     }
-    if (!dense) dense = std::make_unique<Engine<4>>(descent.shape, descent.rows, plan.count, 0.0f, team);
-    objective[step] = descent.step(*dense, batch, plan.count, plan.rates[step], theta, state);
-    if (may_be_lazy) dense->likeliest(batch, plan.count, plan.leaf_of);
+    const float rate = plan.rates[step];
+    if (share * kLazyOverhead < 1) {
+      if (!lazy) lazy = std::make_unique<Engine<1>>(shape, rows, plan.count, plan.tolerance, team);
+      order_by(batch, plan.count, shape.n_leaves, [&](std::int32_t row) { return plan.rank[plan.leaf_of[row]]; },
+               by_leaf.data());
+      objective[step] = descent.step(*lazy, by_leaf.data(), plan.count, rate, theta, state, plan.leaf_of);
+      share = static_cast<double>(lazy->n_visits()) * kLanes / (static_cast<double>(plan.count) * shape.n_internal);
+    } else {
+      if (!dense) dense = std::make_unique<Engine<4>>(shape, rows, plan.count, 0.0f, team);
+      objective[step] =
+          descent.step(*dense, batch, plan.count, rate, theta, state, may_be_lazy ? plan.leaf_of : nullptr);
+    }
   }
-  return use_lazy ? share : 1.0;
+  return std::min(share, 1.0);
 }
 
 // Expected statistics of the leaves over all rows, S (leaves, d); in chunks that fit in cache, added in double.
@@ -133,7 +141,7 @@ inline void leaf_sums(const SoftShape& shape, const SoftRows& rows, const float*
   std::vector<std::int32_t> every(rows.n);
   std::iota(every.begin(), every.end(), 0);
   for (std::int64_t first = 0; first < rows.n && !interrupted(); first += kChunk) {
-    engine.down(every.data() + first, std::min(kChunk, rows.n - first), theta);
+    engine.down(every.data() + first, std::min(kChunk, rows.n - first), theta, nullptr);
     engine.sums(S, [](std::int64_t, const double*) {});
   }
 }
@@ -146,7 +154,7 @@ inline void gradient(const SoftShape& shape, const SoftRows& rows, const float* 
   std::iota(every.begin(), every.end(), 0);
   const std::int64_t p = rows.p;
   for (std::int64_t first = 0; first < rows.n && !interrupted(); first += kChunk) {
-    engine.down(every.data() + first, std::min(kChunk, rows.n - first), theta);
+    engine.down(every.data() + first, std::min(kChunk, rows.n - first), theta, nullptr);
     engine.up(slope);
     engine.gradient([&](std::int64_t node, std::int64_t column, std::int64_t n_columns, const float* part) {
       double* to = theta_bar + node * (p + 1) + column;

@@ -28,13 +28,31 @@ typedef std::int32_t IntLanes __attribute__((vector_size(64)));
 SOFTWOOD_INLINE void load(Lanes& out, const float* from) { out = *reinterpret_cast<const Lanes*>(from); }
 SOFTWOOD_INLINE void store(const Lanes& value, float* to) { *reinterpret_cast<Lanes*>(to) = value; }
 
+typedef float HalfLanes __attribute__((vector_size(32)));
+typedef float Quad __attribute__((vector_size(16)));
+
 SOFTWOOD_INLINE float sum(const Lanes& value) {
-  float part[kLanes];
-  std::memcpy(part, &value, sizeof part);
-  for (int width = kLanes / 2; width > 0; width /= 2) {
-    for (int lane = 0; lane < width; ++lane) part[lane] += part[lane + width];
-  }
-  return part[0];
+  const HalfLanes low = __builtin_shufflevector(value, value, 0, 1, 2, 3, 4, 5, 6, 7);
+  const HalfLanes high = __builtin_shufflevector(value, value, 8, 9, 10, 11, 12, 13, 14, 15);
+  const HalfLanes eight = low + high;
+  const Quad four = __builtin_shufflevector(eight, eight, 0, 1, 2, 3) + __builtin_shufflevector(eight, eight, 4, 5, 6, 7);
+  const Quad two = four + __builtin_shufflevector(four, four, 2, 3, 0, 1);
+  return two[0] + two[1];
+}
+
+// Writes four rows of four numbers as four columns.
+SOFTWOOD_INLINE void transpose(const float* const* rows, float* to, std::int64_t stride) {
+  Quad a, b, c, d;
+  std::memcpy(&a, rows[0], sizeof a);
+  std::memcpy(&b, rows[1], sizeof b);
+  std::memcpy(&c, rows[2], sizeof c);
+  std::memcpy(&d, rows[3], sizeof d);
+  const Quad ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const Quad cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5), cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  *reinterpret_cast<Quad*>(to) = __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5);
+  *reinterpret_cast<Quad*>(to + stride) = __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7);
+  *reinterpret_cast<Quad*>(to + 2 * stride) = __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
+  *reinterpret_cast<Quad*>(to + 3 * stride) = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
 }
 
 SOFTWOOD_INLINE bool any_above(const Lanes& value, float bound) {

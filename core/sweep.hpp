@@ -1,13 +1,14 @@
 // Sweeps of a soft tree of linear questions over one batch: everything between theta and the gradient.
 //
 // A batch is cut into tiles of V * 16 rows, transposed so that a vector register holds one number of 16 rows. Phases:
-//   down      per tile   scores (matrix product) -> gates -> reach; visits are listed level by level
-//   sums      per leaf   S = reach^T s
+//   down      per tile   scores (matrix product) -> gates -> reach -> sums of the leaves, S = reach^T s
 //   up        per tile   expected costs from the leaves' slopes; score cotangents
 //   gradient  per node   theta_bar = Z_bar^T X
-// A visit is a (tile, node) pair. With tolerance > 0 a tile visits a child only if some row of it arrives with more
-// than that probability: a lazy sweep. What is cut has reach below the tolerance; its gate's gradient is taken as 0.
-// Each phase is a set of independent tasks and every sum has a fixed order, so results do not depend on threads.
+// A visit is a (tile, node) pair, listed level by level. With tolerance > 0 a tile visits a child only if some row of
+// it arrives with more than that probability: a lazy sweep. What is cut has reach below the tolerance; its gate's
+// gradient is taken as 0. One number per row and visit is kept between phases (the gate, later its cotangent); reach is
+// cheaper to make again than to store. Each phase is a set of independent tasks and every sum has a fixed order, so
+// results do not depend on threads.
 #pragma once
 
 #include <algorithm>
@@ -53,12 +54,6 @@ struct Place {
   std::int32_t tile, slot;
 };
 
-// Places listed by key (node or leaf): one row of a ragged table per key.
-struct Index {
-  std::vector<std::int32_t> start;  // (keys + 1,)
-  std::vector<Place> places;
-};
-
 template <class T>
 struct Buffer {
   std::unique_ptr<T[], void (*)(T*)> data{nullptr, [](T*) {}};
@@ -73,34 +68,66 @@ struct Buffer {
 };
 
 struct Tile {
-  float *X, *s;                 // (p, R), (d, R)
-  float *P, *G;                 // (visits, R): P then cost A; reach, then reach P Q, then Z_bar
-  float* L;                     // (leaf visits, R) reach of leaves
-  std::int32_t* node;           // (visits,)
-  std::int32_t* child;          // (visits, 2) slot of the child's visit, ~slot of a leaf visit, or kSkipped
-  std::int32_t* leaf;           // (leaf visits,)
-  std::int32_t n_visits, n_leaf_visits;
+  float *X, *s;           // (p, R), (n_columns, R)
+  float* P;               // (visits, R) gates; after the sweep up, Z_bar
+  std::int32_t* node;     // (visits,)
+  std::int32_t* child;    // (visits, 2) slot of the child's visit, ~leaf, or kSkipped
+  std::int32_t* column;   // (n_columns,) which statistics s holds: of class counts only the classes present
+  std::int32_t n_visits, n_columns;
 };
 
-// Transposes the batch's rows into a tile; rows past the batch's end weigh nothing.
+// Where a tile's leaves go: sums (leaves, d), and each row's likeliest leaf so far if wanted.
+struct LeafSink {
+  float* S;
+  std::int64_t d;
+  float* best;          // (R,) or null
+  std::int32_t* which;  // (R,)
+};
+
 template <int V>
-SOFTWOOD_INLINE void fill_tile(const SoftRows& rows, const std::int32_t* batch, std::int64_t count, Tile& tile) {
+SOFTWOOD_INLINE void fill_columns(const SoftRows& rows, const std::int32_t* batch, std::int64_t count, Tile& tile) {
   constexpr int R = V * kLanes;
-  for (int r = 0; r < R; ++r) {
-    if (r < count) {
-      const float* z = rows.Z + static_cast<std::int64_t>(batch[r]) * rows.p;
-      for (std::int64_t j = 0; j < rows.p; ++j) tile.X[j * R + r] = z[j];
-    } else {
-      for (std::int64_t j = 0; j < rows.p; ++j) tile.X[j * R + r] = 0;
+  static constexpr float kNothing[4] = {0, 0, 0, 0};  // rows past the batch's end: no matter, they weigh nothing
+  for (int r = 0; r < R; r += 4) {
+    const float* z[4];
+    for (int i = 0; i < 4; ++i) z[i] = r + i < count ? rows.Z + batch[r + i] * rows.p : nullptr;
+    std::int64_t j = 0;
+    for (; j + 4 <= rows.p; j += 4) {
+      const float* at[4];
+      for (int i = 0; i < 4; ++i) at[i] = z[i] ? z[i] + j : kNothing;
+      transpose(at, tile.X + j * R + r, R);
+    }
+    for (; j < rows.p; ++j) {
+      for (int i = 0; i < 4; ++i) tile.X[j * R + r + i] = z[i] ? z[i][j] : 0.0f;
     }
   }
-  if (rows.codes) std::fill(tile.s, tile.s + rows.d * R, 0.0f);
-  for (int r = 0; r < R; ++r) {
-    if (rows.codes) {
-      if (r < count) tile.s[rows.codes[batch[r]] * R + r] = rows.s[batch[r]];
-      continue;
+}
+
+// Class counts: one column per class present, found by looking where the last row's class is first.
+template <int V>
+SOFTWOOD_INLINE void fill_classes(const SoftRows& rows, const std::int32_t* batch, std::int64_t count, Tile& tile) {
+  constexpr int R = V * kLanes;
+  tile.n_columns = 0;
+  for (int r = 0; r < R && r < count; ++r) {
+    const std::int32_t code = rows.codes[batch[r]];
+    std::int32_t at = tile.n_columns - 1;
+    while (at >= 0 && tile.column[at] != code) --at;
+    if (at < 0) {
+      at = tile.n_columns++;
+      tile.column[at] = code;
+      std::fill(tile.s + at * R, tile.s + (at + 1) * R, 0.0f);
     }
-    for (std::int64_t c = 0; c < rows.d; ++c) tile.s[c * R + r] = r < count ? rows.s[batch[r] * rows.d + c] : 0;
+    tile.s[at * R + r] = rows.s[batch[r]];
+  }
+}
+
+template <int V>
+SOFTWOOD_INLINE void fill_statistics(const SoftRows& rows, const std::int32_t* batch, std::int64_t count, Tile& tile) {
+  constexpr int R = V * kLanes;
+  tile.n_columns = static_cast<std::int32_t>(rows.d);
+  for (std::int64_t c = 0; c < rows.d; ++c) {
+    tile.column[c] = static_cast<std::int32_t>(c);
+    for (int r = 0; r < R; ++r) tile.s[c * R + r] = r < count ? rows.s[batch[r] * rows.d + c] : 0.0f;
   }
 }
 
@@ -127,194 +154,235 @@ SOFTWOOD_INLINE void score_visits(const float* theta,  // (n_internal, p + 1)
   }
 }
 
+// Adds what reaches a leaf to its sums.
+template <int V>
+SOFTWOOD_INLINE void drop_in_leaf(std::int32_t leaf, const Lanes* reach, const Tile& tile, LeafSink& sink) {
+  constexpr int R = V * kLanes;
+  float* S = sink.S + leaf * sink.d;
+  for (std::int32_t c = 0; c < tile.n_columns; ++c) {
+    Lanes total = Lanes{};
+    for (int v = 0; v < V; ++v) {
+      Lanes s;
+      load(s, tile.s + c * R + v * kLanes);
+      total += reach[v] * s;
+    }
+    S[tile.column[c]] += sum(total);
+  }
+  if (!sink.best) return;
+  for (int v = 0; v < V; ++v) {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const int r = v * kLanes + lane;
+      const bool better = reach[v][lane] > sink.best[r];
+      sink.which[r] = better ? leaf : sink.which[r];
+      sink.best[r] = better ? reach[v][lane] : sink.best[r];
+    }
+  }
+}
+
 // Takes the rows of a tile to one child: a new visit, a leaf, or nothing where nobody arrives.
 template <int V>
-SOFTWOOD_INLINE std::int32_t enter(std::int32_t child, const Lanes* reach, float tolerance, Tile& tile,
-                                   std::int32_t& end) {
+SOFTWOOD_INLINE std::int32_t enter(std::int32_t child, const Lanes* reach, float tolerance, Tile& tile, float* scratch,
+                                   std::int32_t& end, LeafSink& sink) {
   constexpr int R = V * kLanes;
   if (tolerance > 0) {
     bool arrives = false;
     for (int v = 0; v < V; ++v) arrives |= any_above(reach[v], tolerance);
     if (!arrives) return kSkipped;
   }
-  const bool is_leaf = child < 0;
-  const std::int32_t slot = is_leaf ? tile.n_leaf_visits++ : end++;
-  float* to = (is_leaf ? tile.L : tile.G) + static_cast<std::int64_t>(slot) * R;
-  for (int v = 0; v < V; ++v) store(reach[v], to + v * kLanes);
-  (is_leaf ? tile.leaf : tile.node)[slot] = is_leaf ? ~child : child;
-  return is_leaf ? ~slot : slot;
+  if (child < 0) {
+    drop_in_leaf<V>(~child, reach, tile, sink);
+    return child;
+  }
+  const std::int32_t slot = end++;
+  for (int v = 0; v < V; ++v) store(reach[v], scratch + static_cast<std::int64_t>(slot) * R + v * kLanes);
+  tile.node[slot] = child;
+  return slot;
 }
 
 template <int V>
-SOFTWOOD_INLINE void open_gate(const SoftShape& shape, float tolerance, Tile& tile, std::int32_t slot,
-                               std::int32_t& end) {
+SOFTWOOD_INLINE void open_gate(const SoftShape& shape, float tolerance, Tile& tile, float* scratch, std::int32_t slot,
+                               std::int32_t& end, LeafSink& sink) {
   constexpr int R = V * kLanes;
   Lanes reach[2][V];
   for (int v = 0; v < V; ++v) {
-    float *P = tile.P + slot * R + v * kLanes, *G = tile.G + slot * R + v * kLanes;
+    float* P = tile.P + static_cast<std::int64_t>(slot) * R + v * kLanes;
     Lanes z, left, right, here;
     load(z, P);
-    load(here, G);
+    load(here, scratch + static_cast<std::int64_t>(slot) * R + v * kLanes);
     sigmoid(z, left, right);
     reach[0][v] = here * left;
     reach[1][v] = here * right;
     store(right, P);
-    store(reach[1][v] * left, G);
   }
   const std::int32_t node = tile.node[slot];
   for (int side = 0; side < 2; ++side) {
-    tile.child[2 * slot + side] = enter<V>(shape.child[2 * node + side], reach[side], tolerance, tile, end);
+    tile.child[2 * slot + side] =
+        enter<V>(shape.child[2 * node + side], reach[side], tolerance, tile, scratch, end, sink);
   }
 }
 
-// Scores, gates and reach of one tile, level by level.
+// Scores, gates and reach of one tile, level by level, down to the leaves' sums.
 template <int V, int K>
 SOFTWOOD_INLINE void sweep_tile_down(const SoftShape& shape, const float* theta, std::int64_t p, float tolerance,
-                                     Tile& tile) {
+                                     Tile& tile, float* scratch, LeafSink& sink) {
   constexpr int R = V * kLanes;
-  tile.n_leaf_visits = 0;
   tile.node[0] = 0;
-  for (int r = 0; r < R; ++r) tile.G[r] = 1;
+  for (int r = 0; r < R; ++r) scratch[r] = 1;
   std::int32_t begin = 0, end = 1;
   while (begin < end) {
     std::int32_t slot = begin;
     for (; slot + K <= end; slot += K) score_visits<K, V>(theta, p, tile, slot);
     for (; slot < end; ++slot) score_visits<1, V>(theta, p, tile, slot);
     const std::int32_t level_end = end;
-    for (slot = begin; slot < level_end; ++slot) open_gate<V>(shape, tolerance, tile, slot, end);
+    for (slot = begin; slot < level_end; ++slot) open_gate<V>(shape, tolerance, tile, scratch, slot, end, sink);
     begin = level_end;
   }
   tile.n_visits = end;
 }
 
-// Expected cost of a child: a leaf's slope against the rows' statistics, or what its own visit left in P.
+// reach of every visit again, from the gates.
 template <int V>
-SOFTWOOD_INLINE void cost_of(std::int32_t child, const float* slope, std::int64_t d, const Tile& tile, Lanes* cost) {
+SOFTWOOD_INLINE void reach_again(const Tile& tile, float* scratch) {
   constexpr int R = V * kLanes;
-  if (child >= 0) {
-    for (int v = 0; v < V; ++v) load(cost[v], tile.P + static_cast<std::int64_t>(child) * R + v * kLanes);
-    return;
-  }
-  const float* a = slope + tile.leaf[~child] * d;
-  for (int v = 0; v < V; ++v) cost[v] = Lanes{};
-  for (std::int64_t c = 0; c < d; ++c) {
+  for (int r = 0; r < R; ++r) scratch[r] = 1;
+  for (std::int32_t slot = 0; slot < tile.n_visits; ++slot) {
+    const std::int32_t left = tile.child[2 * slot], right = tile.child[2 * slot + 1];
     for (int v = 0; v < V; ++v) {
-      Lanes s;
-      load(s, tile.s + c * R + v * kLanes);
-      cost[v] += a[c] * s;
+      Lanes P, here;
+      load(P, tile.P + static_cast<std::int64_t>(slot) * R + v * kLanes);
+      load(here, scratch + static_cast<std::int64_t>(slot) * R + v * kLanes);
+      const Lanes taken = here * P;
+      if (left >= 0) store(here - taken, scratch + static_cast<std::int64_t>(left) * R + v * kLanes);
+      if (right >= 0) store(taken, scratch + static_cast<std::int64_t>(right) * R + v * kLanes);
     }
   }
 }
 
-// Costs from the leaves to the root; leaves each visit's Z_bar in G.
+// Expected cost of a child: a leaf's slope against the rows' statistics, or what its own visit left in scratch.
+template <int V>
+SOFTWOOD_INLINE void cost_of(std::int32_t child, const float* slope, std::int64_t d, const Tile& tile,
+                             const float* scratch, Lanes* cost) {
+  constexpr int R = V * kLanes;
+  if (child >= 0) {
+    for (int v = 0; v < V; ++v) load(cost[v], scratch + static_cast<std::int64_t>(child) * R + v * kLanes);
+    return;
+  }
+  const float* a = slope + ~child * d;
+  for (int v = 0; v < V; ++v) cost[v] = Lanes{};
+  for (std::int32_t c = 0; c < tile.n_columns; ++c) {
+    for (int v = 0; v < V; ++v) {
+      Lanes s;
+      load(s, tile.s + c * R + v * kLanes);
+      cost[v] += a[tile.column[c]] * s;
+    }
+  }
+}
+
+// Costs from the leaves to the root; leaves each visit's Z_bar in P.
 template <int V>
 SOFTWOOD_INLINE void sweep_tile_up(const float* slope,  // (leaves, d)
-                                   std::int64_t d, Tile& tile) {
+                                   std::int64_t d, Tile& tile, float* scratch) {
   constexpr int R = V * kLanes;
+  reach_again<V>(tile, scratch);
   for (std::int32_t slot = tile.n_visits - 1; slot >= 0; --slot) {
     Lanes cost[2][V];
     const std::int32_t left = tile.child[2 * slot], right = tile.child[2 * slot + 1];
     // A branch nobody enters costs what its sibling costs: no difference, no gradient.
-    if (left != kSkipped) cost_of<V>(left, slope, d, tile, cost[0]);
-    if (right != kSkipped) cost_of<V>(right, slope, d, tile, cost[1]);
+    if (left != kSkipped) cost_of<V>(left, slope, d, tile, scratch, cost[0]);
+    if (right != kSkipped) cost_of<V>(right, slope, d, tile, scratch, cost[1]);
     for (int v = 0; v < V; ++v) {
       const Lanes low = left != kSkipped ? cost[0][v] : right != kSkipped ? cost[1][v] : Lanes{};
-      const Lanes high = right != kSkipped ? cost[1][v] : low;
-      float *P = tile.P + slot * R + v * kLanes, *G = tile.G + slot * R + v * kLanes;
-      Lanes probability, derivative;
+      const Lanes gap = right != kSkipped ? cost[1][v] - low : Lanes{};
+      float* P = tile.P + static_cast<std::int64_t>(slot) * R + v * kLanes;
+      float* here = scratch + static_cast<std::int64_t>(slot) * R + v * kLanes;
+      Lanes probability, reach;
       load(probability, P);
-      load(derivative, G);
-      store(derivative * (high - low), G);
-      store(low + probability * (high - low), P);
+      load(reach, here);
+      const Lanes step = probability * gap;
+      store(reach * (step - probability * step), P);
+      store(low + step, here);
     }
   }
 }
 
-// out[k][c] = sum over rows of left[k] right[c], for K neighbouring slots and C neighbouring columns: both the
-// statistics of leaves (reach^T s) and the gradient of nodes (Z_bar^T X).
-template <int K, int C, int V>
-SOFTWOOD_INLINE void lane_products(const Place* places, std::int32_t n_places, const float* const* left,
-                                   const float* const* right, std::int64_t column, float* out) {
+// out[k][c] = sum over rows of Z_bar[k] X[c] for K neighbouring slots and C neighbouring columns; with kOffset also
+// out[k][C] = sum over rows of Z_bar[k].
+template <int K, int C, int V, bool kOffset>
+SOFTWOOD_INLINE void lane_products(const Place* places, std::int32_t n_places, const Tile* tiles, std::int64_t column,
+                                   float* out, std::int64_t stride) {
   constexpr int R = V * kLanes;
-  Lanes acc[K][C] = {};
+  Lanes acc[K][C] = {}, offset[K] = {};
   for (std::int32_t i = 0; i < n_places; ++i) {
-    const float* a = left[places[i].tile] + static_cast<std::int64_t>(places[i].slot) * R;
-    const float* b = right[places[i].tile] + column * R;
+    const float* z = tiles[places[i].tile].P + static_cast<std::int64_t>(places[i].slot) * R;
+    const float* x = tiles[places[i].tile].X + column * R;
     for (int v = 0; v < V; ++v) {
-      Lanes x[K];
-      for (int k = 0; k < K; ++k) load(x[k], a + k * R + v * kLanes);
+      Lanes cotangent[K];
+      for (int k = 0; k < K; ++k) load(cotangent[k], z + k * R + v * kLanes);
       for (int c = 0; c < C; ++c) {
-        Lanes y;
-        load(y, b + c * R + v * kLanes);
-        for (int k = 0; k < K; ++k) acc[k][c] += x[k] * y;
+        Lanes value;
+        load(value, x + c * R + v * kLanes);
+        for (int k = 0; k < K; ++k) acc[k][c] += cotangent[k] * value;
+      }
+      if constexpr (kOffset) {
+        for (int k = 0; k < K; ++k) offset[k] += cotangent[k];
       }
     }
   }
   for (int k = 0; k < K; ++k) {
-    for (int c = 0; c < C; ++c) out[k * C + c] = sum(acc[k][c]);
+    for (int c = 0; c < C; ++c) out[k * stride + c] = sum(acc[k][c]);
+    if constexpr (kOffset) out[k * stride + C] = sum(offset[k]);
   }
 }
 
-// sum over rows of left[k] for K neighbouring slots.
+// Columns [first, first + count) of K neighbouring slots, and after them the offsets where these are the last columns.
 template <int K, int V>
-SOFTWOOD_INLINE void lane_sums(const Place* places, std::int32_t n_places, const float* const* left, float* out) {
-  constexpr int R = V * kLanes;
-  Lanes acc[K] = {};
-  for (std::int32_t i = 0; i < n_places; ++i) {
-    const float* a = left[places[i].tile] + static_cast<std::int64_t>(places[i].slot) * R;
-    for (int k = 0; k < K; ++k) {
-      for (int v = 0; v < V; ++v) {
-        Lanes x;
-        load(x, a + k * R + v * kLanes);
-        acc[k] += x;
-      }
-    }
-  }
-  for (int k = 0; k < K; ++k) out[k] = sum(acc[k]);
-}
-
-// All columns of K neighbouring slots: out (K, stride).
-template <int K, int V>
-SOFTWOOD_INLINE void product_row(const Place* places, std::int32_t n_places, const float* const* left,
-                                 const float* const* right, std::int64_t n_columns, float* out, std::int64_t stride) {
+SOFTWOOD_INLINE void product_row(const Place* places, std::int32_t n_places, const Tile* tiles, std::int64_t first,
+                                 std::int64_t count, bool last, float* out, std::int64_t stride) {
   constexpr int C = K == 1 ? 8 : 4;
+  const std::int64_t tail = last ? std::min<std::int64_t>(count, (count - 1) % C + 1) : 0;  // columns kept for the end
   std::int64_t column = 0;
-  float part[K * C];
-  for (; column + C <= n_columns; column += C) {
-    lane_products<K, C, V>(places, n_places, left, right, column, part);
-    for (int k = 0; k < K; ++k) std::copy(part + k * C, part + (k + 1) * C, out + k * stride + column);
+  for (; column + C <= count - tail; column += C) {
+    lane_products<K, C, V, false>(places, n_places, tiles, first + column, out + column, stride);
   }
-  for (; column < n_columns; ++column) {
-    lane_products<K, 1, V>(places, n_places, left, right, column, part);
-    for (int k = 0; k < K; ++k) out[k * stride + column] = part[k];
+  if (last && tail == C) {
+    lane_products<K, C, V, true>(places, n_places, tiles, first + column, out + column, stride);
+    return;
+  }
+  for (; column + 1 < count; ++column) {
+    lane_products<K, 1, V, false>(places, n_places, tiles, first + column, out + column, stride);
+  }
+  if (column < count && last) lane_products<K, 1, V, true>(places, n_places, tiles, first + column, out + column, stride);
+  if (column < count && !last) {
+    lane_products<K, 1, V, false>(places, n_places, tiles, first + column, out + column, stride);
   }
 }
 
 // The kernels, one clone per instruction set and tile width.
 template <int V>
 SOFTWOOD_CLONES void fill(const SoftRows& rows, const std::int32_t* batch, std::int64_t count, Tile& tile) {
-  fill_tile<V>(rows, batch, count, tile);
+  fill_columns<V>(rows, batch, count, tile);
+  if (rows.codes) {
+    fill_classes<V>(rows, batch, count, tile);
+  } else {
+    fill_statistics<V>(rows, batch, count, tile);
+  }
 }
 
 template <int V>
-SOFTWOOD_CLONES void down(const SoftShape& shape, const float* theta, std::int64_t p, float tolerance, Tile& tile) {
-  sweep_tile_down<V, V == 1 ? 8 : 4>(shape, theta, p, tolerance, tile);
+SOFTWOOD_CLONES void down(const SoftShape& shape, const float* theta, std::int64_t p, float tolerance, Tile& tile,
+                          float* scratch, LeafSink& sink) {
+  sweep_tile_down<V, V == 1 ? 8 : 4>(shape, theta, p, tolerance, tile, scratch, sink);
 }
 
 template <int V>
-SOFTWOOD_CLONES void up(const float* slope, std::int64_t d, Tile& tile) {
-  sweep_tile_up<V>(slope, d, tile);
+SOFTWOOD_CLONES void up(const float* slope, std::int64_t d, Tile& tile, float* scratch) {
+  sweep_tile_up<V>(slope, d, tile, scratch);
 }
 
 template <int K, int V>
-SOFTWOOD_CLONES void products(const Place* places, std::int32_t n_places, const float* const* left,
-                              const float* const* right, std::int64_t n_columns, float* out, std::int64_t stride) {
-  product_row<K, V>(places, n_places, left, right, n_columns, out, stride);
-}
-
-template <int K, int V>
-SOFTWOOD_CLONES void sums(const Place* places, std::int32_t n_places, const float* const* left, float* out) {
-  lane_sums<K, V>(places, n_places, left, out);
+SOFTWOOD_CLONES void products(const Place* places, std::int32_t n_places, const Tile* tiles, std::int64_t first,
+                              std::int64_t count, bool last, float* out, std::int64_t stride) {
+  product_row<K, V>(places, n_places, tiles, first, count, last, out, stride);
 }
 
 }  // namespace softwood
