@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cstdint>
@@ -117,7 +118,7 @@ class HistogramPool {
   std::vector<std::int32_t> free_;
 };
 
-constexpr std::int64_t kSmallNode = 128;               // rows below which marking bins beats whole histograms
+constexpr std::int64_t kSmallNode = 400;               // rows below which marking bins beats whole histograms
 constexpr std::int64_t kMinParallel = 1 << 14;         // cells to add below which waking threads costs more
 constexpr std::size_t kPoolBytes = std::size_t(64) << 20;
 constexpr int kFeatureBlock = 4;                       // features whose cells are added to together
@@ -149,6 +150,7 @@ class Grower {
       workers_.push_back({Scan<Impurity>(impurity, counted, allowed), std::vector<double>(kCodes * rows.stride())});
     }
     std::iota(partition_.begin(), partition_.end(), 0);
+    std::iota(every_bin_.begin(), every_bin_.end(), 0);
   }
 
   GrownTree grow() {
@@ -323,16 +325,16 @@ class Grower {
       marks[code >> 6] |= std::uint64_t(1) << (code & 63);
       rows_.add(gathered_, k, cells + code * stride);
     }
-    Scan<Impurity>& scan = workers_[member].scan;
-    scan.begin();
+    std::int32_t listed[kCodes];
+    int n_listed = 0;
     for (int word = 0; word < kCodes / 64; ++word) {
-      for (std::uint64_t left = marks[word]; left; left &= left - 1) {
-        const int bin = 64 * word + std::countr_zero(left);
-        scan.push(bin, cells + bin * stride);
-        std::fill_n(cells + bin * stride, stride, 0.0);
+      for (std::uint64_t rest = marks[word]; rest; rest &= rest - 1) {
+        listed[n_listed++] = 64 * word + std::countr_zero(rest);
       }
     }
-    return scan.best(sums, feature);
+    const Cut cut = workers_[member].scan.best(sums, feature, cells, listed, n_listed);
+    for (int at = 0; at < n_listed; ++at) std::fill_n(cells + listed[at] * stride, stride, 0.0);
+    return cut;
   }
 
   void search_whole(std::int32_t k) {
@@ -390,12 +392,8 @@ class Grower {
   }
 
   Cut whole_cut(const NodeSums& sums, const double* histogram, std::int32_t feature, int member) {
-    Scan<Impurity>& scan = workers_[member].scan;
     const double* cells = histogram + cells_at_[feature];
-    const int stride = rows_.stride(), n_bins = bins_.n_bins(feature);
-    scan.begin();
-    for (int bin = 0; bin < n_bins; ++bin) scan.push(bin, cells + bin * stride);
-    return scan.best(sums, feature);
+    return workers_[member].scan.best(sums, feature, cells, every_bin_.data(), bins_.n_bins(feature));
   }
 
   // The first feature whose gain is the greatest up to rounding, if that is a gain at all.
@@ -443,6 +441,7 @@ class Grower {
   std::vector<GrowingNode> nodes_;
   std::vector<double> statistics_;  // (nodes, d)
   typename Rows::Gathered gathered_;
+  std::array<std::int32_t, kCodes> every_bin_;
   std::vector<Worker> workers_;
 };
 

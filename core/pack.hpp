@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "lanes.hpp"
+
 namespace softwood {
 
 struct alignas(64) Pack {
@@ -47,7 +49,7 @@ inline Pack larger(const Pack& a, const Pack& b) {
 
 // Natural logarithm of a positive normal number, to about one unit in the last place, without branches or calls, so
 // that a loop over it is vectorised. x = 2^e m with m in [sqrt(1/2), sqrt(2)); log m = 2 atanh((m - 1) / (m + 1)).
-inline double log_of(double x) {
+SOFTWOOD_INLINE double log_of(double x) {
   constexpr std::uint64_t kHalfRoot = 0x3FE6A09E667F3BCDull;  // the bits of sqrt(1/2)
   constexpr double kShift = 6755399441055744.0;               // 1.5 * 2^52: an integer to a double by its bits
   const std::uint64_t bits = std::bit_cast<std::uint64_t>(x);
@@ -69,9 +71,13 @@ inline double log_of(double x) {
   series = series * z + 1.0 / 3;
   return e * 0.693147180559945309417 + 2.0 * (s + s * z * series);
 }
+// Compiled for several instruction sets: the vectors of the oldest are too narrow for its integers.
+SOFTWOOD_CLONES inline void take_logs(const double* x, double* out) {
+  for (int l = 0; l < Pack::kLanes; ++l) out[l] = log_of(x[l]);
+}
 inline Pack log_of(const Pack& x) {
   Pack out;
-  for (int l = 0; l < Pack::kLanes; ++l) out.lane[l] = log_of(x.lane[l]);
+  take_logs(x.lane, out.lane);
   return out;
 }
 

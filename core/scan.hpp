@@ -5,6 +5,7 @@
 // phi(left) + phi(S - left), is taken eight cuts at a time.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -36,7 +37,7 @@ struct NodeSums {
 struct Allowed {
   double min_leaf;
   bool operator()(double left_count, double count) const {
-    return left_count >= min_leaf && count - left_count >= min_leaf;
+    return (left_count >= min_leaf) & (count - left_count >= min_leaf);  // no branch: cuts are judged in packs
   }
 };
 
@@ -47,63 +48,72 @@ class Scan {
       : impurity_(impurity), counted_(counted), allowed_(allowed), running_(impurity.d()),
         left_(impurity.d() * kCodes), packs_(2 * impurity.d()), counts_(kCodes), costs_(kCodes), bins_(kCodes) {}
 
-  void begin() {
-    size_ = 0;
-    count_ = 0;
-    for (double& sum : running_) sum = 0;
-  }
-
-  // The next bin, in increasing order.
-  void push(int bin, const double* cell) {
-    const int d = impurity_.d();
-    const double count = counted_ ? cell[d] : impurity_.weight(cell);
-    if (!(count > 0)) return;
-    for (int c = 0; c < d; ++c) left_[c * kCodes + size_] = running_[c] += cell[c];
-    counts_[size_] = count_ += count;
-    bins_[size_++] = bin;
-  }
-
-  // The first of the cuts whose gain is the greatest, up to rounding.
-  Cut best(const NodeSums& node, int feature) {
-    Cut cut;
-    if (size_ < 2) return cut;
-    take_costs(node);
-    double least = std::numeric_limits<double>::infinity();
-    for (int j = 0; j + 1 < size_; ++j) {
-      if (!allowed_(counts_[j], node.count)) costs_[j] = std::numeric_limits<double>::infinity();
-      least = costs_[j] < least ? costs_[j] : least;
-    }
-    if (!(least < std::numeric_limits<double>::infinity())) return cut;
+  // The first of the cuts whose gain is the greatest, up to rounding. `listed` are the bins to look at, increasing.
+  Cut best(const NodeSums& node, int feature, const double* cells, const std::int32_t* listed, int n_listed) {
+    add_up(cells, listed, n_listed);
+    if (size_ < 2) return {};
+    const double least = take_costs(node);
+    if (!(least < kNever)) return {};
     int j = 0;
     while (!(costs_[j] <= least + node.tolerance)) ++j;
     return {node.phi - least, feature, bins_[j], bins_[j + 1]};
   }
 
  private:
-  void take_costs(const NodeSums& node) {
-    for (int j = 0; j + 1 < size_; j += Pack::kLanes) {
-      if constexpr (Impurity::kD > 0) {
-        Pack left[Impurity::kD], right[Impurity::kD];
-        cost_of(node.S, j, left, right);
-      } else {
-        cost_of(node.S, j, packs_.data(), packs_.data() + impurity_.d());
-      }
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
+
+  // Prefix sums over the bins that hold rows. The sums are local: in memory each addition would wait for a store.
+  void add_up(const double* cells, const std::int32_t* listed, int n_listed) {
+    const int d = impurity_.d(), stride = d + counted_;
+    double local[Impurity::kD ? Impurity::kD : 1];
+    double* running = Impurity::kD ? local : running_.data();
+    std::fill_n(running, d, 0.0);
+    double total = 0;
+    int size = 0;
+    for (int at = 0; at < n_listed; ++at) {
+      const double* cell = cells + listed[at] * stride;
+      const double count = counted_ ? cell[d] : impurity_.weight(cell);
+      if (!(count > 0)) continue;
+      for (int c = 0; c < d; ++c) left_[c * kCodes + size] = running[c] += cell[c];
+      counts_[size] = total += count;
+      bins_[size++] = listed[at];
     }
+    size_ = size;
   }
 
-  void cost_of(const double* S, int j, Pack* left, Pack* right) {
+  // Costs of all cuts, infinite where a cut is not allowed; returns the least.
+  double take_costs(const NodeSums& node) {
+    for (int j = size_ - 1; j < kCodes && j < size_ - 1 + Pack::kLanes; ++j) counts_[j] = node.count;  // no cut there
+    Pack least(kNever);
+    for (int j = 0; j + 1 < size_; j += Pack::kLanes) {
+      Pack cost;
+      if constexpr (Impurity::kD > 0) {
+        Pack left[Impurity::kD], right[Impurity::kD];
+        cost = cost_of(node.S, j, left, right);
+      } else {
+        cost = cost_of(node.S, j, packs_.data(), packs_.data() + impurity_.d());
+      }
+      for (int l = 0; l < Pack::kLanes; ++l) {
+        cost.lane[l] = allowed_(counts_[j + l], node.count) ? cost.lane[l] : kNever;
+        least.lane[l] = cost.lane[l] < least.lane[l] ? cost.lane[l] : least.lane[l];
+      }
+      cost.store(&costs_[j]);
+    }
+    return *std::min_element(least.lane, least.lane + Pack::kLanes);
+  }
+
+  Pack cost_of(const double* S, int j, Pack* left, Pack* right) const {
     for (int c = 0; c < impurity_.d(); ++c) {
       left[c] = Pack::load(&left_[c * kCodes + j]);
       right[c] = Pack(S[c]) - left[c];
     }
-    (impurity_.phi(left) + impurity_.phi(right)).store(&costs_[j]);
+    return impurity_.phi(left) + impurity_.phi(right);
   }
 
   Impurity impurity_;
   bool counted_;
   Allowed allowed_;
-  int size_ = 0;
-  double count_ = 0;
+  int size_ = 0;  // bins that hold rows
   std::vector<double> running_;
   std::vector<double> left_;  // (d, 256) prefix sums
   std::vector<Pack> packs_;
