@@ -19,10 +19,10 @@ from softwood.train.grow_projected import GrowProjected
 from softwood.train.harden import Harden
 from softwood.train.prune import Prune
 from softwood.train.refine import Descend, Lbfgs, Refine, Watch
-from softwood.train.select import Select, misses, squares
+from softwood.train.select import Select, Stage, misses, squares
 
 Auto = Literal["auto"]
-SEARCHED_WORK = 64e9  # multiply-adds of one descent, about half a second, above which nothing is searched
+SEARCHED_WORK = 1e11  # multiply-adds of one descent, a second or less, above which nothing is searched
 QUICK = 4  # a candidate of the search takes a quarter of the steps
 DECAYS = (0.02, 1.0)  # alternatives to the first decay, 0.1
 
@@ -118,17 +118,17 @@ def descent_work(recipe: Recipe, source: ArraySource) -> float:
     return float(descent.n_steps) * min(descent.batch_size, source.n) * questions * (2.0 * source.p + 30.0)
 
 
-def _stages(recipe: Recipe) -> Sequence[Callable[[Setting], Sequence[Setting]]]:
+def _stages(recipe: Recipe) -> Sequence[Stage[Setting]]:
     """Decay, then another start, then smaller depths, then CART as it is."""
-    stages: list[Callable[[Setting], Sequence[Setting]]] = []
-    if recipe.weight_decay == "auto":
-        stages.append(lambda best: [replace(best, decay=decay) for decay in DECAYS])
-    stages.append(lambda best: [replace(best, start="projected")])
     depths = range((recipe.max_depth or 0) - 2, 0, -2)
-    stages += [lambda best, depth=depth: [replace(best, depth=depth)] for depth in depths]
     plain = [recipe.max_depth, *depths[:1]]
-    stages.append(lambda best: [Setting(depth, start="plain") for depth in plain])
-    return stages
+    decays = DECAYS if recipe.weight_decay == "auto" else ()
+    return [
+        Stage(lambda best: [replace(best, decay=decay) for decay in decays], 0.5),
+        Stage(lambda best: [replace(best, start="projected")], 1.0),
+        *(Stage(lambda best, depth=depth: [replace(best, depth=depth)]) for depth in depths),
+        Stage(lambda best: [Setting(depth, start="plain") for depth in plain]),
+    ]
 
 
 def _builder(recipe: Recipe, source: ArraySource) -> Callable[[Setting, bool], AbstractTrainer]:

@@ -1,8 +1,8 @@
 """Select: choose among settings by folds inside the training rows, then train the winner on all of them.
 
 Coordinate-wise: each stage offers alternatives to the best setting so far, all judged on the same held-out rows by the
-mean of their hard and soft answers, which halves the noise. An alternative wins only by more than ``caution`` standard
-errors of the row-by-row difference, so that luck on a few rows does not undo a good default.
+mean of their hard and soft answers, which halves the noise. An alternative wins only by more than its stage's caution,
+in standard errors of the row-by-row difference: a simpler tree need only be no worse, another start must be better.
 """
 
 from __future__ import annotations
@@ -25,15 +25,22 @@ Judge = Callable[[Tree, ArraySource], FloatArray]  # (n,) the loss of each row, 
 
 
 @dataclass(frozen=True)
+class Stage(Generic[S]):
+    """Alternatives to a setting, and by how many standard errors one must win."""
+
+    rivals: Callable[[S], Sequence[S]]
+    caution: float = 0.0
+
+
+@dataclass(frozen=True)
 class Select(AbstractTrainer, Generic[S]):
     """Settings are judged by ``build(setting, True)``, the quick form; the winner is trained in full."""
 
     first: S
-    stages: Sequence[Callable[[S], Sequence[S]]]
+    stages: Sequence[Stage[S]]
     build: Callable[[S, bool], AbstractTrainer]
     judge: Judge
     n_folds: int = 1  # 1: a holdout of a fifth
-    caution: float = 0.5
 
     def train(self, tree: Tree, source: ArraySource, impurity: AbstractImpurity, run: Run) -> Tree:
         best = self.choose(source, impurity, run)
@@ -45,10 +52,9 @@ class Select(AbstractTrainer, Generic[S]):
         seed = int(run.rng.integers(2**31))
         best, losses = self.first, self._losses(self.first, parts, impurity, seed, run)
         for stage in self.stages:
-            rivals = [each for each in stage(best) if each != best]
-            judged = [(each, self._losses(each, parts, impurity, seed, run)) for each in rivals]
-            for rival, rival_losses in judged:
-                if is_better(losses - rival_losses, self.caution):
+            for rival in [each for each in stage.rivals(best) if each != best]:
+                rival_losses = self._losses(rival, parts, impurity, seed, run)
+                if is_better(losses - rival_losses, stage.caution):
                     best, losses = rival, rival_losses
         return best
 
