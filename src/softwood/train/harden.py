@@ -26,6 +26,7 @@ class Harden(AbstractTrainer):
 
     values: Literal["soft", "hard"] = "soft"
     min_samples_leaf: int = 1  # of the caller's rows
+    min_weight_fraction_leaf: float = 0.0  # of the weight of all rows
 
     def train(self, tree: Tree, source: ArraySource, impurity: AbstractImpurity, run: Run) -> Tree:
         tree = self._without_thin_branches(tree, source)
@@ -37,9 +38,11 @@ class Harden(AbstractTrainer):
     def _without_thin_branches(self, tree: Tree, source: ArraySource) -> Tree:
         """Rows of a branch that goes take its sibling, so that counts change: again until none is thin."""
         while True:
-            counts = np.bincount(source.leaf_of(tree), source.copies, tree.n_nodes)
-            counts = _summed_up(tree, counts[:, None])[:, 0]
-            stand_in = _fullest(tree, counts, max(1, self.min_samples_leaf))
+            leaf, amounts = source.leaf_of(tree), (source.copies, source.targets.weight)
+            taken = np.stack([np.bincount(leaf, amount, tree.n_nodes) for amount in amounts], axis=1)
+            taken = _summed_up(tree, taken)  # (m, 2)
+            least = np.array([max(1, self.min_samples_leaf), self.min_weight_fraction_leaf * taken[0, 1]])
+            stand_in = _fullest(tree, taken[:, 0], (taken < least).any(axis=1))
             if (stand_in < 0).all():
                 return tree
             tree = tree.keep(np.zeros(tree.n_nodes, dtype=bool), stand_in)
@@ -58,14 +61,15 @@ def _summed_up(tree: Tree, S: FloatArray) -> FloatArray:
     return S
 
 
-def _fullest(tree: Tree, counts: FloatArray, least: int) -> npt.NDArray[np.int64]:
-    """(m,) the child with most rows, of nodes with a child that has too few; -1 elsewhere."""
+def _fullest(tree: Tree, counts: FloatArray, is_thin: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """(m,) the child with most rows, one that is not thin if there is one, of nodes with a thin child; -1 elsewhere."""
+    worth = np.where(is_thin, counts - counts[0], counts)
     stand_in = np.full(tree.n_nodes, -1, dtype=np.int64)
     for node in tree.topology.internal:
         first = int(tree.topology.first_child[node])
-        rows = counts[first : first + tree.topology.arity[node]]
-        if rows.min() < least:
-            stand_in[node] = first + int(np.argmax(rows))
+        children = slice(first, first + int(tree.topology.arity[node]))
+        if is_thin[children].any():
+            stand_in[node] = first + int(np.argmax(worth[children]))
     return stand_in
 
 

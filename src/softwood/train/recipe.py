@@ -47,6 +47,7 @@ class Recipe:
     tol: float = 1e-4
     min_samples_split: int = 2
     min_samples_leaf: int = 1
+    min_weight_fraction_leaf: float = 0.0
     min_impurity_decrease: float = 0.0
     max_leaf_nodes: int | None = None
     max_bins: int = 255
@@ -173,8 +174,13 @@ def _grow(recipe: Recipe, depth: int | None) -> AbstractTrainer:
 
 def _finish(recipe: Recipe, *, refined: bool) -> list[AbstractTrainer]:
     """Exact statistics and no dead branches after training by gradient; pruning where asked for."""
-    hardened: list[AbstractTrainer] = [Harden("soft", recipe.min_samples_leaf)] if refined else []
-    return hardened + ([Prune(recipe.ccp_alpha)] if recipe.ccp_alpha > 0 else [])
+    chain: list[AbstractTrainer] = []
+    if refined or recipe.min_weight_fraction_leaf > 0:
+        values: Literal["soft", "hard"] = "soft" if refined else "hard"
+        chain.append(Harden(values, recipe.min_samples_leaf, recipe.min_weight_fraction_leaf))
+    if recipe.ccp_alpha > 0:
+        chain.append(Prune(recipe.ccp_alpha))
+    return chain
 
 
 def _descent(recipe: Recipe, source: ArraySource, decay: float) -> Descend:
