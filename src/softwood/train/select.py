@@ -20,6 +20,7 @@ from softwood.train.base import AbstractTrainer, Run, root
 from softwood.tree import Tree
 
 FloatArray = npt.NDArray[np.float64]
+CHUNK = 4096  # rows judged at once
 S = TypeVar("S", bound=Hashable)
 Judge = Callable[[Tree, ArraySource], FloatArray]  # (n,) the loss of each row, times its weight
 
@@ -50,6 +51,8 @@ class Select(AbstractTrainer, Generic[S]):
         """The best setting found, stage by stage."""
         parts = split_rows(source, self.n_folds, int(run.rng.integers(2**31)))
         seed = int(run.rng.integers(2**31))
+        if not parts:  # every row has the same x: nothing to judge by
+            return self.first
         best, losses = self.first, self._losses(self.first, parts, impurity, seed, run)
         for stage in self.stages:
             for rival in [each for each in stage.rivals(best) if each != best]:
@@ -69,7 +72,8 @@ class Select(AbstractTrainer, Generic[S]):
         trainer, found = self.build(setting, True), []
         for rows, rest in parts:
             quiet = Run(np.random.default_rng(seed), run.n_threads)
-            found.append(self.judge(trainer.train(root(rows, impurity), rows, impurity, quiet), rest))
+            tree = trainer.train(root(rows, impurity), rows, impurity, quiet)
+            found += [self.judge(tree, part) for part in rest.chunks(CHUNK)]
         return np.concatenate(found)
 
 
