@@ -16,7 +16,7 @@ from softwood.split.base import AbstractSplit, Asked, FloatArray, Units
 from softwood.topology import Topology
 
 
-STEEPNESS = 2.0  # weight of a standardised column that starts as a threshold question
+STEEPNESS = 1.0  # weight of a standardised column that starts as a threshold question
 NOISE = 0.01  # breaks the symmetry of equal columns and of questions not yet asked
 
 

@@ -185,15 +185,13 @@ def _finish(recipe: Recipe, *, refined: bool) -> list[AbstractTrainer]:
 
 
 def _descent(recipe: Recipe, source: ArraySource, decay: float) -> Descend:
-    """Steps, batch and rate by the number of rows."""
-    small = source.n < 4000
-    batch = 512 if small else 2048
-    rate = 0.1 if small else 0.15
+    """Steps, batch and rate; the batch by the number of rows."""
+    batch = 512 if source.n < 4000 else 2048
     steps = 2000 if recipe.solver == "adam" else 200
     return Descend(
         steps if recipe.max_iter == "auto" else recipe.max_iter,
         batch if recipe.batch_size == "auto" else recipe.batch_size,
-        rate if recipe.learning_rate == "auto" else recipe.learning_rate,
+        0.15 if recipe.learning_rate == "auto" else recipe.learning_rate,
         decay,
     )
 
