@@ -244,9 +244,11 @@ class AbstractTreeEstimator(CallbackSupportMixin, BaseEstimator, ABC):
 
 
 def can_gain(source: ArraySource, impurity: AbstractImpurity) -> bool:
-    """Whether a question could lower the impurity: not with one row, nor where all targets are the same."""
+    """Whether a question could lower the impurity: not where all rows or all targets are the same."""
+    if (source.content == source.content[0]).all():
+        return False
     per_weight = float(impurity.phi(source.targets.total())) / source.targets.weight.sum()
-    return source.n > 1 and (impurity.splits_pure or per_weight > 1e-14)
+    return impurity.splits_pure or per_weight > 1e-14
 
 
 def objective(tree: Tree, impurity: AbstractImpurity, source: ArraySource) -> float:

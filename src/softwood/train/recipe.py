@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 from softwood.source import ArraySource
@@ -115,7 +116,7 @@ def searched(recipe: Recipe, source: ArraySource) -> bool:
 def descent_work(recipe: Recipe, source: ArraySource) -> float:
     """Multiply-adds of one full descent: two matrix products and about thirty passes over the gates."""
     descent = _descent(recipe, source, 0.1)
-    questions = 2 ** min(recipe.max_depth or 12, 12)
+    questions = 2.0 ** min(recipe.max_depth or 12, 12)
     return float(descent.n_steps) * min(descent.batch_size, source.n) * questions * (2.0 * source.p + 30.0)
 
 
@@ -126,10 +127,14 @@ def _stages(recipe: Recipe) -> Sequence[Callable[[Setting], Sequence[Setting]]]:
         stages.append(lambda best: [replace(best, decay=decay) for decay in DECAYS])
     stages.append(lambda best: [replace(best, start="projected")])
     depths = range((recipe.max_depth or 0) - 2, 0, -2)
-    stages += [lambda best, depth=depth: [replace(best, depth=depth)] for depth in depths]
+    stages += [partial(_at_depth, depth=depth) for depth in depths]
     plain = [recipe.max_depth, *depths[:1]]
     stages.append(lambda best: [Setting(depth, start="plain") for depth in plain])
     return stages
+
+
+def _at_depth(best: Setting, depth: int) -> Sequence[Setting]:
+    return [replace(best, depth=depth)]
 
 
 def _builder(recipe: Recipe, source: ArraySource) -> Callable[[Setting, bool], AbstractTrainer]:
@@ -157,7 +162,7 @@ def _refined(recipe: Recipe, source: ArraySource, setting: Setting, n_steps: int
     if recipe.early_stopping:
         watch = Watch(recipe.validation_fraction, recipe.n_iter_no_change, recipe.tol)
     depth = setting.depth if recipe.max_leaf_nodes is None else None
-    start = GrowProjected(setting.depth) if setting.start == "projected" and depth else _grow(recipe, setting.depth)
+    start = GrowProjected(depth) if setting.start == "projected" and depth else _grow(recipe, setting.depth)
     return Chain([start, Refine(depth, _split(recipe), optimizer, watch)])
 
 

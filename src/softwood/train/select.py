@@ -42,6 +42,8 @@ class Select(AbstractTrainer, Generic[S]):
     def choose(self, source: ArraySource, impurity: AbstractImpurity, run: Run) -> S:
         """The best setting found, stage by stage."""
         parts = split_rows(source, self.n_folds, int(run.rng.integers(2**31)))
+        if not parts:
+            return self.first
         seed = int(run.rng.integers(2**31))
         best, losses = self.first, self._losses(self.first, parts, impurity, seed, run)
         for stage in self.stages:
