@@ -245,10 +245,9 @@ class AbstractTreeEstimator(CallbackSupportMixin, BaseEstimator, ABC):
 
 def can_gain(source: ArraySource, impurity: AbstractImpurity) -> bool:
     """Whether a question could lower the impurity: not where all rows or all targets are the same."""
-    if (source.content == source.content[0]).all():
-        return False
     per_weight = float(impurity.phi(source.targets.total())) / source.targets.weight.sum()
-    return impurity.splits_pure or per_weight > 1e-14
+    differ = bool((source.content != source.content[0]).any())
+    return differ and (impurity.splits_pure or per_weight > 1e-14)
 
 
 def objective(tree: Tree, impurity: AbstractImpurity, source: ArraySource) -> float:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Literal
 
 from softwood.source import ArraySource
@@ -20,10 +19,11 @@ from softwood.train.grow_projected import GrowProjected
 from softwood.train.harden import Harden
 from softwood.train.prune import Prune
 from softwood.train.refine import Descend, Lbfgs, Refine, Watch
-from softwood.train.select import Select, misses, squares
+from softwood.train.select import Select, Stage, misses, squares
 
 Auto = Literal["auto"]
-SEARCHED_WORK = 64e9  # multiply-adds of one descent, about half a second, above which nothing is searched
+SEARCHED_WORK = 1e11  # multiply-adds of one descent, a second or less, above which nothing is searched
+SEARCHED_ROWS = 50_000  # rows above which sums over all rows cost as much as steps
 QUICK = 4  # a candidate of the search takes a quarter of the steps
 DECAYS = (0.02, 1.0)  # alternatives to the first decay, 0.1
 
@@ -94,7 +94,7 @@ def _global(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
     build = _builder(recipe, source)
     if not searched(recipe, source):
         return build(first, False)
-    stages = _stages(recipe)
+    stages = _stages(recipe, source.n)
     judge = {"misses": misses, "squares": squares}[recipe.judge]
     return Select(first, stages, build, judge, 5 if source.n < 2500 else 1)
 
@@ -110,7 +110,7 @@ def searched(recipe: Recipe, source: ArraySource) -> bool:
     """Whether settings are searched: asked for, or cheap enough (and enough rows to judge by)."""
     if recipe.search != "auto":
         return bool(recipe.search)
-    return source.n >= 20 and descent_work(recipe, source) <= SEARCHED_WORK
+    return 20 <= source.n <= SEARCHED_ROWS and descent_work(recipe, source) <= SEARCHED_WORK
 
 
 def descent_work(recipe: Recipe, source: ArraySource) -> float:
@@ -120,17 +120,17 @@ def descent_work(recipe: Recipe, source: ArraySource) -> float:
     return float(descent.n_steps) * min(descent.batch_size, source.n) * questions * (2.0 * source.p + 30.0)
 
 
-def _stages(recipe: Recipe) -> Sequence[Callable[[Setting], Sequence[Setting]]]:
+def _stages(recipe: Recipe, n: int) -> Sequence[Stage[Setting]]:
     """Decay, then another start, then smaller depths, then CART as it is."""
-    stages: list[Callable[[Setting], Sequence[Setting]]] = []
-    if recipe.weight_decay == "auto":
-        stages.append(lambda best: [replace(best, decay=decay) for decay in DECAYS])
-    stages.append(lambda best: [replace(best, start="projected")])
-    depths = range((recipe.max_depth or 0) - 2, 0, -2)
-    stages += [partial(_at_depth, depth=depth) for depth in depths]
+    depths = [depth for depth in range((recipe.max_depth or 0) - 2, 0, -2) if 2**depth <= n][:3]
     plain = [recipe.max_depth, *depths[:1]]
-    stages.append(lambda best: [Setting(depth, start="plain") for depth in plain])
-    return stages
+    decays = DECAYS if recipe.weight_decay == "auto" else ()
+    return [
+        Stage(lambda best: [replace(best, decay=decay) for decay in decays], 0.5),
+        Stage(lambda best: [replace(best, start="projected")], 1.0),
+        *(Stage(partial(_at_depth, depth=depth)) for depth in depths),
+        Stage(lambda best: [Setting(depth, start="plain") for depth in plain]),
+    ]
 
 
 def _at_depth(best: Setting, depth: int) -> Sequence[Setting]:
