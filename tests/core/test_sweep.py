@@ -36,18 +36,23 @@ SHAPES: dict[str, Topology] = {
 }
 
 
-def targets(kind: str, n: int, seed: int = 1) -> AbstractTargets:
-    rng = np.random.default_rng(seed)
+def targets(kind: str, X: np.ndarray, seed: int = 1) -> AbstractTargets:
+    """Targets that the columns tell something about: the gradient of noise is a small difference of large sums."""
+    rng, n = np.random.default_rng(seed), len(X)
     weight = rng.uniform(0.3, 2.0, n)
+    score = X[:, 0] - X[:, -1] * X[:, 0] + 0.3 * rng.normal(size=n)
     if kind.startswith("classes"):
         n_classes = int(kind.split()[1])
-        return class_counts(rng.integers(0, n_classes, n), n_classes, weight)
+        return class_counts(np.digitize(score, np.linspace(-2, 2, n_classes - 1)), n_classes, weight)
     if kind == "soft labels":
-        return soft_labels(rng.dirichlet(np.full(5, 0.7), n), weight)
+        Q = rng.dirichlet(np.full(5, 0.7), n) * np.exp(score[:, None] * np.linspace(-1, 1, 5))
+        return soft_labels(Q / Q.sum(axis=1, keepdims=True), weight)
     if kind == "moments":
-        return centred_moments(rng.normal(1e6, 2.0, n), weight)[0]
+        return centred_moments(1e6 + 2 * score, weight)[0]
     outputs = int(kind.split()[1])
-    return newton_pairs(rng.normal(0.5, 1.0, (n, outputs)), rng.uniform(0.1, 1.0, (n, outputs)), weight)
+    return newton_pairs(
+        rng.normal(0.5, 1.0, (n, outputs)) + score[:, None], rng.uniform(0.1, 1.0, (n, outputs)), weight
+    )
 
 
 CASES: dict[str, tuple[str, AbstractImpurity]] = {
@@ -78,7 +83,8 @@ class Problem:
         rng = np.random.default_rng(n + p)
         rows = np.arange(n)
         ones, content = np.ones(n, np.int32), rows.astype(np.uint64)
-        source = ArraySource(rng.normal(size=(n, p)), rows, ones, content, targets(kind, n), n_threads)
+        X = rng.normal(size=(n, p))
+        source = ArraySource(X, rows, ones, content, targets(kind, X), n_threads)
         theta = sharpness / np.sqrt(p) * rng.normal(size=(shape.internal.size, p + 1))
         return cls(source, shape, impurity, theta.astype(np.float32).ravel())
 
@@ -187,7 +193,7 @@ def steps_of(engine: CoreEngine | ArrayEngine, theta: np.ndarray, batches: np.nd
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize(("shape", "p"), [("stump", 1), ("ragged", 5), ("complete 3", 37), ("left chain", 4)])
+@pytest.mark.parametrize(("shape", "p"), [("stump", 2), ("ragged", 5), ("complete 3", 37), ("left chain", 4)])
 @pytest.mark.parametrize("n_steps", [1, 6])
 def test_steps_are_the_twins(case: str, shape: str, p: int, n_steps: int) -> None:
     """Adam divides by the size of the gradient; epsilon 1e-3 keeps rounding of tiny gradients from becoming steps."""
@@ -231,12 +237,12 @@ def test_many_steps_lower_the_objective() -> None:
 def test_threads_change_no_bit_of_a_descent(case: str, tolerance: float) -> None:
     results = []
     for n_threads in (1, 2, 3):
-        problem = Problem.of(case, SHAPES["complete 6"], 1500, 9, 12.0, n_threads)
-        batches = np.random.default_rng(0).integers(0, 1500, (12, 600)).astype(np.int32)
+        problem = Problem.of(case, Topology.complete(8), 1500, 9, 300.0, n_threads)
+        batches = np.random.default_rng(0).integers(0, 1500, (12, 1000)).astype(np.int32)
         theta, memory, objective = steps_of(problem.core(tolerance), problem.theta, batches, Adam(decay=0.1))
         parts = (theta, memory.mean, memory.square, memory.leaf_of, objective, np.array(memory.visited))
         results.append([part.tobytes() for part in parts])
-        assert (max(memory.visited) < 0.6) == (tolerance > 0)  # lazy where it may be
+        assert (memory.visited[-1] < 0.25) == (tolerance > 0)  # lazy where it may be: rows are in order by now
     assert results[0] == results[1] == results[2]
 
 
@@ -300,7 +306,7 @@ def test_the_error_of_a_lazy_sweep_is_bounded(case: str, shape: str, tolerance: 
     w, s = problem.source.targets.weight, problem.source.targets.dense()
     exact_J, exact_gradient = problem.exact()
     J, gradient, share = swept(problem, tolerance)
-    assert share < 0.5
+    assert share < 0.75  # much is skipped
     lost = float(w @ lost_mass(problem, tolerance)) / w.sum()
     assert lost <= tolerance * (topology.leaves.size - 1)
     c = LARGEST_LOSS.get(case) or np.ptp(s[:, 1] / s[:, 0]) ** 2
