@@ -75,7 +75,7 @@ class Descend:
         rates = cosine(self.rate, self.n_steps)
         batches = engine.source.batches(run.rng, self.batch_size)
         adam = Adam(self.decay)
-        for call in np.array_split(np.arange(self.n_steps), min(CALLS, self.n_steps)):
+        for call in filter(len, np.array_split(np.arange(self.n_steps), CALLS)):
             drawn = np.stack([next(batches) for _ in call])
             objective = engine.descend(theta, memory, drawn, rates[call], adam)
             run.history.extend(objective.tolist())
@@ -96,6 +96,8 @@ class Lbfgs:
     def run(self, theta: Theta, engine: AbstractEngine, lookout: Lookout | None, run: Run) -> None:
         """Train theta in place."""
         decays = engine.split.decays(engine.topology, engine.source.p)
+        if self.n_steps == 0:
+            return
 
         def objective(x: FloatArray) -> tuple[float, FloatArray]:
             J, theta_bar = engine.evaluate(x.astype(np.float32))
