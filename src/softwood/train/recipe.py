@@ -26,7 +26,7 @@ Auto = Literal["auto"]
 SEARCHED_WORK = 1e11  # multiply-adds of one descent, a second or less, above which nothing is searched
 SEARCHED_ROWS = 50_000  # rows above which sums over all rows cost as much as steps
 QUICK = 4  # a candidate of the search takes a quarter of the steps
-DECAYS = (0.02, 1.0)  # alternatives to the first decay, 0.1
+DECAYS = (0.02, 0.3, 1.0)  # alternatives to the first decay, 0.1
 
 
 @dataclass(frozen=True)
