@@ -126,7 +126,8 @@ Out<std::int32_t, 1> py_route(In<T, 2> X, In<std::int32_t, 1> first_child, In<st
     const std::int64_t first = first_child.data()[k], r = row.data()[k];
     if (first == 0) continue;
     const int table = kind.data()[k];
-    check(first > static_cast<std::int64_t>(k) && first + 1 < static_cast<std::int64_t>(m), "a child is outside the tree");
+    check(first > static_cast<std::int64_t>(k) && first + 1 < static_cast<std::int64_t>(m),
+          "a child is outside the tree");
     check(table == 0 || table == 1, "a question is of an unknown kind");
     check(r >= 0 && r < static_cast<std::int64_t>(table == 0 ? feature.shape(0) : bias.shape(0)),
           "a question is outside its table");
@@ -149,6 +150,7 @@ using Statistics = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
 SoftRows checked_rows(const In<float, 2>& Z, const Codes& codes, const Statistics& s, std::int64_t d) {
   const std::size_t n = Z.shape(0);
   check(d > 0, "statistics need at least one number per row");
+  check(Z.shape(1) > 0, "Z needs at least one column");
   if (!codes) {
     check(s.ndim() == 2 && s.shape(0) == n && static_cast<std::int64_t>(s.shape(1)) == d, "s must be (rows, d)");
     return {Z.data(), nullptr, s.data(), static_cast<std::int64_t>(n), static_cast<std::int64_t>(Z.shape(1)), d};
@@ -213,9 +215,13 @@ nb::tuple py_descend(InOut theta, InOut mean, InOut square, std::int64_t step, I
     const Adam adam{beta1, beta2, epsilon};
     Descent descent(shape, rows, choice, adam, decay);
     AdamState state{mean.data(), square.data(), step};
-    const Plan plan{batches.data(), rates.data(),
-                    static_cast<std::int64_t>(rates.shape(0)), static_cast<std::int64_t>(batches.shape(1)),
-                    tolerance,      rank.data(), leaf_of.data()};
+    const Plan plan{batches.data(),
+                    rates.data(),
+                    static_cast<std::int64_t>(rates.shape(0)),
+                    static_cast<std::int64_t>(batches.shape(1)),
+                    tolerance,
+                    rank.data(),
+                    leaf_of.data()};
     share = descend(descent, plan, theta.data(), state, objective.data(), team, signals.poll());
   }
   signals.raise_caught();
@@ -322,12 +328,8 @@ GrowLimits limits_of(const nb::tuple& limits) {
   const auto whole = [&](int at) { return nb::cast<std::int64_t>(limits[at]); };
   constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
   const std::int64_t depth = whole(0), leaves = whole(1);
-  return {depth < 0 ? kNone : depth,
-          leaves < 0 ? kNone : leaves,
-          leaves >= 0,
-          nb::cast<double>(limits[2]),
-          nb::cast<double>(limits[3]),
-          nb::cast<double>(limits[4])};
+  return {depth < 0 ? kNone : depth,   leaves < 0 ? kNone : leaves, leaves >= 0,
+          nb::cast<double>(limits[2]), nb::cast<double>(limits[3]), nb::cast<double>(limits[4])};
 }
 
 template <class Impurity, class Rows>
@@ -420,12 +422,12 @@ NB_MODULE(_core, m) {
         nb::arg("max_bins"), nb::arg("n_threads"));
   m.def("make_bins", &py_make_bins<double>, nb::arg("X").noconvert(), nb::arg("order"), nb::arg("weight"),
         nb::arg("max_bins"), nb::arg("n_threads"));
-  m.def("grow_coded", &py_grow_coded, nb::arg("codes").noconvert(), nb::arg("offsets"), nb::arg("low"),
-        nb::arg("high"), nb::arg("copies"), nb::arg("impurity"), nb::arg("parameter"), nb::arg("limits"),
-        nb::arg("n_threads"), nb::arg("classes"), nb::arg("weights"), nb::arg("n_classes"));
-  m.def("grow_dense", &py_grow_dense, nb::arg("codes").noconvert(), nb::arg("offsets"), nb::arg("low"),
-        nb::arg("high"), nb::arg("copies"), nb::arg("impurity"), nb::arg("parameter"), nb::arg("limits"),
-        nb::arg("n_threads"), nb::arg("s"));
+  m.def("grow_coded", &py_grow_coded, nb::arg("codes").noconvert(), nb::arg("offsets"), nb::arg("low"), nb::arg("high"),
+        nb::arg("copies"), nb::arg("impurity"), nb::arg("parameter"), nb::arg("limits"), nb::arg("n_threads"),
+        nb::arg("classes"), nb::arg("weights"), nb::arg("n_classes"));
+  m.def("grow_dense", &py_grow_dense, nb::arg("codes").noconvert(), nb::arg("offsets"), nb::arg("low"), nb::arg("high"),
+        nb::arg("copies"), nb::arg("impurity"), nb::arg("parameter"), nb::arg("limits"), nb::arg("n_threads"),
+        nb::arg("s"));
   m.def("row_hash", &py_row_hash<float>, nb::arg("X").noconvert(), nb::arg("n_threads"));
   m.def("row_hash", &py_row_hash<double>, nb::arg("X").noconvert(), nb::arg("n_threads"));
   m.def("column_moments", &py_column_moments<float>, nb::arg("X").noconvert(), nb::arg("order"), nb::arg("weight"),
@@ -438,16 +440,16 @@ NB_MODULE(_core, m) {
         nb::arg("per_scale"), nb::arg("n_threads"));
   m.def("route", &py_route<float>, nb::arg("X").noconvert(), nb::arg("first_child"), nb::arg("kind"), nb::arg("row"),
         nb::arg("feature"), nb::arg("threshold"), nb::arg("weights"), nb::arg("bias"), nb::arg("n_threads"));
-  m.def("route", &py_route<double>, nb::arg("X").noconvert(), nb::arg("first_child"), nb::arg("kind"),
-        nb::arg("row"), nb::arg("feature"), nb::arg("threshold"), nb::arg("weights"), nb::arg("bias"),
-        nb::arg("n_threads"));
+  m.def("route", &py_route<double>, nb::arg("X").noconvert(), nb::arg("first_child"), nb::arg("kind"), nb::arg("row"),
+        nb::arg("feature"), nb::arg("threshold"), nb::arg("weights"), nb::arg("bias"), nb::arg("n_threads"));
   m.def("descend", &py_descend, nb::arg("theta").noconvert(), nb::arg("mean").noconvert(),
         nb::arg("square").noconvert(), nb::arg("step"), nb::arg("batches"), nb::arg("rates"), nb::arg("decay"),
-        nb::arg("beta1"), nb::arg("beta2"), nb::arg("epsilon"), nb::arg("Z"), nb::arg("codes").none(), nb::arg("s"),
-        nb::arg("d"), nb::arg("first_child"), nb::arg("rank"), nb::arg("leaf_of").noconvert(), nb::arg("tolerance"),
-        nb::arg("impurity"), nb::arg("reg_lambda"), nb::arg("n_threads"));
-  m.def("leaf_sums", &py_leaf_sums, nb::arg("theta"), nb::arg("Z"), nb::arg("codes").none(), nb::arg("s"),
-        nb::arg("d"), nb::arg("first_child"), nb::arg("n_threads"));
-  m.def("gradient", &py_gradient, nb::arg("theta"), nb::arg("slope"), nb::arg("Z"), nb::arg("codes").none(),
+        nb::arg("beta1"), nb::arg("beta2"), nb::arg("epsilon"), nb::arg("Z").noconvert(),
+        nb::arg("codes").noconvert().none(), nb::arg("s"), nb::arg("d"), nb::arg("first_child"), nb::arg("rank"),
+        nb::arg("leaf_of").noconvert(), nb::arg("tolerance"), nb::arg("impurity"), nb::arg("reg_lambda"),
+        nb::arg("n_threads"));
+  m.def("leaf_sums", &py_leaf_sums, nb::arg("theta"), nb::arg("Z").noconvert(), nb::arg("codes").noconvert().none(),
         nb::arg("s"), nb::arg("d"), nb::arg("first_child"), nb::arg("n_threads"));
+  m.def("gradient", &py_gradient, nb::arg("theta"), nb::arg("slope"), nb::arg("Z").noconvert(),
+        nb::arg("codes").noconvert().none(), nb::arg("s"), nb::arg("d"), nb::arg("first_child"), nb::arg("n_threads"));
 }

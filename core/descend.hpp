@@ -12,9 +12,9 @@
 
 namespace softwood {
 
-constexpr std::int64_t kChunk = 2048;     // rows of one batch in sweeps over all rows
-constexpr float kLazyOverhead = 4.0f;     // cost of a lazy visit over a dense one, per row (docs/performance.md)
-constexpr std::int32_t kLazyFrom = 48;    // trees with fewer questions are always swept densely
+constexpr std::int64_t kChunk = 2048;   // rows of one batch in sweeps over all rows
+constexpr float kLazyOverhead = 4.0f;   // cost of a lazy visit over a dense one, per row (docs/performance.md)
+constexpr std::int32_t kLazyFrom = 48;  // trees with fewer questions are always swept densely
 
 struct Adam {
   float beta1, beta2, epsilon;
@@ -55,8 +55,14 @@ struct Descent {
   std::vector<float> slope;
 
   Descent(const SoftShape& shape, const SoftRows& rows, const ImpurityChoice& impurity, const Adam& adam, float decay)
-      : shape(shape), rows(rows), impurity(impurity), adam(adam), decay(decay), S(shape.n_leaves * rows.d),
-        phi(shape.n_leaves), slope(shape.n_leaves * rows.d) {}
+      : shape(shape),
+        rows(rows),
+        impurity(impurity),
+        adam(adam),
+        decay(decay),
+        S(shape.n_leaves * rows.d),
+        phi(shape.n_leaves),
+        slope(shape.n_leaves * rows.d) {}
 
   // One step on one batch; returns the objective per row.
   template <int V>
@@ -94,17 +100,17 @@ struct Plan {
   const std::int32_t* batches;  // (steps, count)
   const float* rates;           // (steps,)
   std::int64_t steps, count;
-  float tolerance;              // 0: always dense
-  const std::int32_t* rank;     // (leaves,) left-to-right rank of each leaf
-  std::int32_t* leaf_of;        // (n,) last likeliest leaf of each row
+  float tolerance;           // 0: always dense
+  const std::int32_t* rank;  // (leaves,) left-to-right rank of each leaf
+  std::int32_t* leaf_of;     // (n,) last likeliest leaf of each row
 };
 
 // Runs the plan's steps. Rows of one class share a tile, so that it has few columns of statistics; in a lazy sweep rows
 // that were last in one leaf do, so that it visits few nodes. The first step of a call is lazy where lazy may pay; the
-// visits it counts decide the rest (a count, not a clock: the choice is the same on every machine). Returns the share of
-// (row, node) pairs visited, 1 when dense.
-inline double descend(Descent& descent, const Plan& plan, float* theta, AdamState& state, double* objective,
-                      Team& team, const Poll& interrupted) {
+// visits it counts decide the rest (a count, not a clock: the choice is the same on every machine). Returns the share
+// of (row, node) pairs visited, 1 when dense.
+inline double descend(Descent& descent, const Plan& plan, float* theta, AdamState& state, double* objective, Team& team,
+                      const Poll& interrupted) {
   const SoftRows& rows = descent.rows;
   const SoftShape& shape = descent.shape;
   const bool may_be_lazy = plan.tolerance > 0 && shape.n_internal >= kLazyFrom;
@@ -121,8 +127,9 @@ inline double descend(Descent& descent, const Plan& plan, float* theta, AdamStat
     const float rate = plan.rates[step];
     if (share * kLazyOverhead < 1) {
       if (!lazy) lazy = std::make_unique<Engine<1>>(shape, rows, plan.count, plan.tolerance, team);
-      order_by(batch, plan.count, shape.n_leaves, [&](std::int32_t row) { return plan.rank[plan.leaf_of[row]]; },
-               by_leaf.data());
+      order_by(
+          batch, plan.count, shape.n_leaves, [&](std::int32_t row) { return plan.rank[plan.leaf_of[row]]; },
+          by_leaf.data());
       objective[step] = descent.step(*lazy, by_leaf.data(), plan.count, rate, theta, state, plan.leaf_of);
       share = static_cast<double>(lazy->n_visits()) * kLanes / (static_cast<double>(plan.count) * shape.n_internal);
     } else {

@@ -30,8 +30,14 @@ class Engine {
     ints_.reserve(n_tiles * (3 * m + columns));
     for (std::int64_t t = 0; t < n_tiles; ++t) {
       std::int32_t* ints = ints_.get() + t * (3 * m + columns);
-      tiles_[t] = {X_.get() + t * rows.p * R, s_.get() + t * columns * R, P_.get() + t * m * R, ints, ints + m,
-                   ints + 3 * m,              0,                          0};
+      tiles_[t] = {X_.get() + t * rows.p * R,
+                   s_.get() + t * columns * R,
+                   P_.get() + t * m * R,
+                   ints,
+                   ints + m,
+                   ints + 3 * m,
+                   0,
+                   0};
     }
     S_.resize(kBlocks * shape.n_leaves * rows.d);
   }
@@ -42,7 +48,8 @@ class Engine {
     const std::int64_t sums = shape_.n_leaves * rows_.d;
     team_.run(std::min(kBlocks, n_tiles_), [&](std::size_t block, int member) {
       std::fill(&S_[block * sums], &S_[block * sums] + sums, 0.0f);
-      for (std::int64_t t = block * n_tiles_ / n_blocks(); t < static_cast<std::int64_t>(block + 1) * n_tiles_ / n_blocks(); ++t) {
+      for (std::int64_t t = block * n_tiles_ / n_blocks();
+           t < static_cast<std::int64_t>(block + 1) * n_tiles_ / n_blocks(); ++t) {
         const std::int32_t* tile_batch = batch + t * R;
         const std::int64_t tile_count = std::min<std::int64_t>(R, count - t * R);
         Lanes best[V] = {};
@@ -73,7 +80,8 @@ class Engine {
 
   // Sweeps the costs up with the leaves' slopes (leaves, d).
   void up(const float* slope) {
-    team_.run(n_tiles_, [&](std::size_t t, int member) { softwood::up<V>(slope, rows_.d, tiles_[t], scratch(member)); });
+    team_.run(n_tiles_,
+              [&](std::size_t t, int member) { softwood::up<V>(slope, rows_.d, tiles_[t], scratch(member)); });
   }
 
   // visit(node, first column, n columns, gradient) for every block of theta's rows (p weights, then the offset).
@@ -105,7 +113,9 @@ class Engine {
  private:
   bool dense() const { return tolerance_ <= 0; }
   std::int64_t n_blocks() const { return std::min(kBlocks, n_tiles_); }
-  float* scratch(int member) const { return scratch_.get() + static_cast<std::int64_t>(member) * shape_.n_internal * R; }
+  float* scratch(int member) const {
+    return scratch_.get() + static_cast<std::int64_t>(member) * shape_.n_internal * R;
+  }
 
   // In a dense sweep neighbouring nodes hold neighbouring slots in every tile, so four can be multiplied at once.
   void multiply(std::int64_t width, std::int64_t node, std::int64_t first, std::int64_t count, bool last,

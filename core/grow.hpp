@@ -84,9 +84,7 @@ class Frontier {
     double gain;
     std::int32_t node;
   };
-  static bool later(const Waiting& a, const Waiting& b) {
-    return a.gain != b.gain ? a.gain < b.gain : a.node > b.node;
-  }
+  static bool later(const Waiting& a, const Waiting& b) { return a.gain != b.gain ? a.gain < b.gain : a.node > b.node; }
   bool best_first_;
   std::vector<Waiting> waiting_;
 };
@@ -95,7 +93,8 @@ class Frontier {
 class HistogramPool {
  public:
   HistogramPool(std::size_t size, std::size_t budget_bytes)
-      : size_(size), most_(std::max<std::size_t>(2, budget_bytes / (sizeof(double) * std::max<std::size_t>(1, size)))) {}
+      : size_(size),
+        most_(std::max<std::size_t>(2, budget_bytes / (sizeof(double) * std::max<std::size_t>(1, size)))) {}
   std::int32_t acquire() {
     if (!free_.empty()) {
       const std::int32_t slot = free_.back();
@@ -118,10 +117,10 @@ class HistogramPool {
   std::vector<std::int32_t> free_;
 };
 
-constexpr std::int64_t kSmallNode = 400;               // rows below which marking bins beats whole histograms
-constexpr std::int64_t kMinParallel = 1 << 14;         // cells to add below which waking threads costs more
+constexpr std::int64_t kSmallNode = 400;        // rows below which marking bins beats whole histograms
+constexpr std::int64_t kMinParallel = 1 << 14;  // cells to add below which waking threads costs more
 constexpr std::size_t kPoolBytes = std::size_t(64) << 20;
-constexpr int kFeatureBlock = 4;                       // features whose cells are added to together
+constexpr int kFeatureBlock = 4;  // features whose cells are added to together
 
 // Adds n gathered rows to the cells of Width features.
 template <int Width, class Rows>
@@ -142,9 +141,20 @@ class Grower {
  public:
   Grower(const Binned& bins, const Rows& rows, const std::int32_t* copies, const Impurity& impurity, bool counted,
          const GrowLimits& limits, Team& team, const Poll& poll)
-      : bins_(bins), rows_(rows), copies_(copies), impurity_(impurity), limits_(limits), team_(team), poll_(poll),
-        frontier_(limits.best_first), features_(candidates()), cells_at_(bins.p), pool_(place_cells(), kPoolBytes),
-        partition_(bins.n), spare_(bins.n), cuts_(2 * bins.p) {
+      : bins_(bins),
+        rows_(rows),
+        copies_(copies),
+        impurity_(impurity),
+        limits_(limits),
+        team_(team),
+        poll_(poll),
+        frontier_(limits.best_first),
+        features_(candidates()),
+        cells_at_(bins.p),
+        pool_(place_cells(), kPoolBytes),
+        partition_(bins.n),
+        spare_(bins.n),
+        cuts_(2 * bins.p) {
     const Allowed allowed{std::max(1.0, limits.min_samples_leaf)};
     for (int member = 0; member < team.size(); ++member) {
       workers_.push_back({Scan<Impurity>(impurity, counted, allowed), std::vector<double>(kCodes * rows.stride())});
@@ -198,9 +208,7 @@ class Grower {
   }
 
   double* S_of(std::int32_t k) { return &statistics_[static_cast<std::size_t>(k) * rows_.d()]; }
-  NodeSums sums_of(std::int32_t k) {
-    return {S_of(k), nodes_[k].phi, nodes_[k].count, nodes_[k].tolerance};
-  }
+  NodeSums sums_of(std::int32_t k) { return {S_of(k), nodes_[k].phi, nodes_[k].count, nodes_[k].tolerance}; }
 
   std::int32_t add_node(std::int64_t begin, std::int64_t end, std::int32_t depth) {
     const auto k = static_cast<std::int32_t>(nodes_.size());
@@ -252,8 +260,10 @@ class Grower {
       }
     }
     for (std::int32_t child : {left, right}) {
-      if (open[child - left]) enqueue(child);
-      else pool_.release(nodes_[child].slot);
+      if (open[child - left])
+        enqueue(child);
+      else
+        pool_.release(nodes_[child].slot);
     }
   }
 

@@ -35,7 +35,8 @@ SOFTWOOD_INLINE float sum(const Lanes& value) {
   const HalfLanes low = __builtin_shufflevector(value, value, 0, 1, 2, 3, 4, 5, 6, 7);
   const HalfLanes high = __builtin_shufflevector(value, value, 8, 9, 10, 11, 12, 13, 14, 15);
   const HalfLanes eight = low + high;
-  const Quad four = __builtin_shufflevector(eight, eight, 0, 1, 2, 3) + __builtin_shufflevector(eight, eight, 4, 5, 6, 7);
+  const Quad four =
+      __builtin_shufflevector(eight, eight, 0, 1, 2, 3) + __builtin_shufflevector(eight, eight, 4, 5, 6, 7);
   const Quad two = four + __builtin_shufflevector(four, four, 2, 3, 0, 1);
   return two[0] + two[1];
 }

@@ -28,11 +28,11 @@ struct alignas(64) Pack {
   }
 };
 
-#define SOFTWOOD_PACK_OP(op)                                                        \
-  inline Pack operator op(const Pack& a, const Pack& b) {                           \
-    Pack out;                                                                       \
-    for (int l = 0; l < Pack::kLanes; ++l) out.lane[l] = a.lane[l] op b.lane[l];    \
-    return out;                                                                     \
+#define SOFTWOOD_PACK_OP(op)                                                     \
+  inline Pack operator op(const Pack& a, const Pack& b) {                        \
+    Pack out;                                                                    \
+    for (int l = 0; l < Pack::kLanes; ++l) out.lane[l] = a.lane[l] op b.lane[l]; \
+    return out;                                                                  \
   }
 SOFTWOOD_PACK_OP(+)
 SOFTWOOD_PACK_OP(-)

@@ -16,8 +16,8 @@ constexpr std::int64_t kRowBlock = 4096;  // rows of one task: fixed, so sums do
 
 inline std::int64_t blocks_of(std::int64_t n) { return (n + kRowBlock - 1) / kRowBlock; }
 
-// A 64-bit hash of each row's numbers; -0 equals 0 and a missing value (NaN of any bits) equals another. Equal rows have equal hashes on every machine and in both
-// float widths of one value.
+// A 64-bit hash of each row's numbers; -0 equals 0 and a missing value (NaN of any bits) equals another. Equal rows
+// have equal hashes on every machine and in both float widths of one value.
 template <class T>
 void row_hash(const T* X,  // (n, p)
               std::int64_t n, std::int64_t p,
@@ -44,7 +44,7 @@ void row_hash(const T* X,  // (n, p)
 // Weighted mean and standard deviation of each column over the rows `order`; a constant column gets scale 0.
 // Two passes in double about the first row, so that 1e8 + noise keeps its noise.
 template <class T>
-void column_moments(const T* X,               // (rows, p)
+void column_moments(const T* X,                 // (rows, p)
                     const std::int64_t* order,  // (n,)
                     const double* weight,       // (n,)
                     std::int64_t n, std::int64_t p,

@@ -27,7 +27,7 @@ struct Cut {
 
 // What a scan needs to know of the node.
 struct NodeSums {
-  const double* S;   // (d,)
+  const double* S;  // (d,)
   double phi;
   double count;      // the caller's rows
   double tolerance;  // gains closer than this are equal
@@ -45,8 +45,15 @@ template <class Impurity>
 class Scan {
  public:
   Scan(const Impurity& impurity, bool counted, Allowed allowed)
-      : impurity_(impurity), counted_(counted), allowed_(allowed), running_(impurity.d()),
-        left_(impurity.d() * kCodes), packs_(2 * impurity.d()), counts_(kCodes), costs_(kCodes), bins_(kCodes) {}
+      : impurity_(impurity),
+        counted_(counted),
+        allowed_(allowed),
+        running_(impurity.d()),
+        left_(impurity.d() * kCodes),
+        packs_(2 * impurity.d()),
+        counts_(kCodes),
+        costs_(kCodes),
+        bins_(kCodes) {}
 
   // The first of the cuts whose gain is the greatest, up to rounding. `listed` are the bins to look at, increasing.
   Cut best(const NodeSums& node, int feature, const double* cells, const std::int32_t* listed, int n_listed) {

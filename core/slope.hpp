@@ -58,10 +58,14 @@ inline double newton_slope(const double* S, std::int64_t d, double reg_lambda, f
 // Returns phi(S) and writes its gradient.
 inline double phi_and_slope(const ImpurityChoice& impurity, const double* S, std::int64_t d, float* slope) {
   switch (impurity.kind) {
-    case Impurity::kGini: return gini_slope(S, d, slope);
-    case Impurity::kEntropy: return entropy_slope(S, d, slope);
-    case Impurity::kVariance: return variance_slope(S, slope);
-    default: return newton_slope(S, d, impurity.reg_lambda, slope);
+    case Impurity::kGini:
+      return gini_slope(S, d, slope);
+    case Impurity::kEntropy:
+      return entropy_slope(S, d, slope);
+    case Impurity::kVariance:
+      return variance_slope(S, slope);
+    default:
+      return newton_slope(S, d, impurity.reg_lambda, slope);
   }
 }
 

@@ -44,9 +44,9 @@ struct SoftShape {
 
 // Rows of a source: standardised columns and statistics, dense or as class codes with weights.
 struct SoftRows {
-  const float* Z;              // (n, p)
-  const std::int32_t* codes;   // (n,) or null
-  const float* s;              // (n, d), or (n,) weights with codes
+  const float* Z;             // (n, p)
+  const std::int32_t* codes;  // (n,) or null
+  const float* s;             // (n, d), or (n,) weights with codes
   std::int64_t n, p, d;
 };
 
@@ -68,11 +68,11 @@ struct Buffer {
 };
 
 struct Tile {
-  float *X, *s;           // (p, R), (n_columns, R)
-  float* P;               // (visits, R) gates; after the sweep up, Z_bar
-  std::int32_t* node;     // (visits,)
-  std::int32_t* child;    // (visits, 2) slot of the child's visit, ~leaf, or kSkipped
-  std::int32_t* column;   // (n_columns,) which statistics s holds: of class counts only the classes present
+  float *X, *s;          // (p, R), (n_columns, R)
+  float* P;              // (visits, R) gates; after the sweep up, Z_bar
+  std::int32_t* node;    // (visits,)
+  std::int32_t* child;   // (visits, 2) slot of the child's visit, ~leaf, or kSkipped
+  std::int32_t* column;  // (n_columns,) which statistics s holds: of class counts only the classes present
   std::int32_t n_visits, n_columns;
 };
 
@@ -80,8 +80,8 @@ struct Tile {
 struct LeafSink {
   float* S;
   std::int64_t d;
-  Lanes* best;          // (V,) or null
-  IntLanes* which;      // (V,)
+  Lanes* best;      // (V,) or null
+  IntLanes* which;  // (V,)
 };
 
 template <int V>
@@ -348,7 +348,8 @@ SOFTWOOD_INLINE void product_row(const Place* places, std::int32_t n_places, con
   for (; column + 1 < count; ++column) {
     lane_products<K, 1, V, false>(places, n_places, tiles, first + column, out + column, stride);
   }
-  if (column < count && last) lane_products<K, 1, V, true>(places, n_places, tiles, first + column, out + column, stride);
+  if (column < count && last)
+    lane_products<K, 1, V, true>(places, n_places, tiles, first + column, out + column, stride);
   if (column < count && !last) {
     lane_products<K, 1, V, false>(places, n_places, tiles, first + column, out + column, stride);
   }

@@ -25,7 +25,8 @@ def array_namespace(array: Array) -> ModuleType:
             f"Arrays of type {type(array).__name__} need the package array-api-compat, which is not installed. "
             "Install it with: pip install 'softwood[torch]'."
         ) from None
-    return array_api_compat.array_namespace(array)  # type: ignore[no-any-return]
+    namespace: ModuleType = array_api_compat.array_namespace(array)
+    return namespace
 
 
 def as_indices(

@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from softwood._namespace import Array, array_namespace, as_indices
 from softwood.impurity import AbstractImpurity
@@ -111,7 +112,7 @@ def sweep_up(
 ) -> Array:  # (n, m)
     """A: the expected cost of standing at each node."""
     xp = array_namespace(P)
-    first_leaf = np.cumsum(topology.is_leaf) - topology.is_leaf
+    first_leaf: npt.NDArray[np.int64] = np.cumsum(topology.is_leaf) - topology.is_leaf
     costs: list[Array] = []
     below: Array | None = None
     for level in reversed(topology.levels):
@@ -154,4 +155,3 @@ def _gate_runs(topology: Topology) -> list[tuple[int, int, int]]:
 def _softmax(xp: Array, Z: Array) -> Array:
     e = xp.exp(Z - xp.max(Z, axis=-1, keepdims=True))
     return e / xp.sum(e, axis=-1, keepdims=True)
-

@@ -95,7 +95,7 @@ class Thresholds(AbstractQuestions):
         return int(self.feature.size)
 
     def answer(self, X: npt.NDArray[Any], k: int) -> npt.NDArray[np.int32]:
-        return (X[:, self.feature[k]] > self.threshold[k]).astype(np.int32)
+        return np.asarray(X[:, self.feature[k]] > self.threshold[k], dtype=np.int32)
 
     def probabilities(self, X: npt.NDArray[Any], rows: npt.NDArray[Any]) -> FloatArray:
         right = (X[:, self.feature[rows]] > self.threshold[rows]).astype(np.float64)
@@ -113,7 +113,7 @@ class Thresholds(AbstractQuestions):
         return f"{names[self.feature[k]]} > {self.threshold[k]:.6g}"
 
     def importances(self, gain: FloatArray, spread: FloatArray) -> FloatArray:
-        return np.bincount(self.feature, gain, spread.size)
+        return np.bincount(self.feature, gain, spread.size).astype(np.float64)
 
     def take(self, rows: npt.NDArray[Any]) -> Thresholds:
         return Thresholds(self.feature[rows], self.threshold[rows])
@@ -174,7 +174,7 @@ class Linears(AbstractQuestions):
     def importances(self, gain: FloatArray, spread: FloatArray) -> FloatArray:
         pull = np.abs(self.weights) * spread
         whole = pull.sum(axis=1)
-        return np.divide(gain, whole, out=np.zeros_like(gain), where=whole > 0) @ pull
+        return np.asarray(np.divide(gain, whole, out=np.zeros_like(gain), where=whole > 0) @ pull)
 
     def take(self, rows: npt.NDArray[Any]) -> Linears:
         return Linears(self.weights[rows], self.bias[rows])
@@ -197,7 +197,7 @@ class Linears(AbstractQuestions):
         return cls(weights.reshape(bias.size, n_features), bias)
 
     def _score(self, X: npt.NDArray[Any], k: int) -> FloatArray:
-        return np.asarray(X, dtype=np.float64) @ self.weights[k] + self.bias[k]
+        return np.asarray(np.asarray(X, dtype=np.float64) @ self.weights[k] + self.bias[k])
 
 
 QUESTIONS: dict[str, type[AbstractQuestions]] = {q.kind: q for q in (Thresholds, Linears)}

@@ -96,9 +96,12 @@ class ArraySource:
             yield self.take(np.arange(first, min(first + size, self.n)))
 
     def parted(self, fraction: float, seed: int) -> tuple[ArraySource, ArraySource]:
-        """About ``fraction`` of the rows and the rest, drawn by content and measured in the units of the whole."""
+        """About ``fraction`` of the rows and the rest, drawn by content and measured in the units of the whole.
+
+        Where all rows are equal, nothing is held out.
+        """
         fold = self.folds(self.n, seed)
-        held_out = fold < max(1, round(fraction * fold.max()))
+        held_out = fold < min(max(1, round(fraction * fold.max())), fold.max())
         return self._part(held_out), self._part(~held_out)
 
     def _part(self, rows: npt.NDArray[np.bool_]) -> ArraySource:

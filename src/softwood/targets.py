@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.floating[Any]]
+FloatArray = npt.NDArray[np.float64]
 
 
 class AbstractTargets(ABC):
@@ -40,7 +40,7 @@ class AbstractTargets(ABC):
         """The targets of some rows."""
 
     @abstractmethod
-    def dense(self, dtype: npt.DTypeLike = np.float64) -> FloatArray:
+    def dense(self) -> FloatArray:
         """s as one (n, d) array."""
 
     @abstractmethod
@@ -79,8 +79,8 @@ class CodedTargets(AbstractTargets):
     def take(self, rows: npt.NDArray[Any] | slice) -> CodedTargets:
         return CodedTargets(self.codes[rows], self.weights[rows], self.n_classes)
 
-    def dense(self, dtype: npt.DTypeLike = np.float64) -> FloatArray:
-        s = np.zeros((self.n, self.d), dtype=dtype)
+    def dense(self) -> FloatArray:
+        s = np.zeros((self.n, self.d))
         s[np.arange(self.n), self.codes] = self.weights
         return s
 
@@ -89,7 +89,8 @@ class CodedTargets(AbstractTargets):
 
     def sums_by(self, key: npt.NDArray[Any], n_keys: int) -> FloatArray:
         cell = key.astype(np.int64) * self.n_classes + self.codes
-        return np.bincount(cell, self.weights, n_keys * self.n_classes).reshape(n_keys, self.n_classes)
+        sums = np.bincount(cell, self.weights, n_keys * self.n_classes).astype(np.float64)
+        return sums.reshape(n_keys, self.n_classes)
 
     def core(self) -> tuple[npt.NDArray[np.int32] | None, npt.NDArray[np.float32]]:
         return self.codes, self.weights.astype(np.float32)
@@ -117,11 +118,11 @@ class DenseTargets(AbstractTargets):
     def take(self, rows: npt.NDArray[Any] | slice) -> DenseTargets:
         return DenseTargets(self.s[rows], self.weights[rows])
 
-    def dense(self, dtype: npt.DTypeLike = np.float64) -> FloatArray:
-        return self.s.astype(dtype, copy=False)
+    def dense(self) -> FloatArray:
+        return self.s
 
     def total(self) -> FloatArray:
-        return self.s.sum(axis=0, dtype=np.float64)
+        return np.asarray(self.s.sum(axis=0))
 
     def sums_by(self, key: npt.NDArray[Any], n_keys: int) -> FloatArray:
         return np.stack([np.bincount(key, column, n_keys) for column in self.s.T], axis=1)

@@ -68,7 +68,7 @@ def test_the_fitted_attributes_are_there(fitted):
 
 
 def test_node_statistics_are_in_the_users_units(fitted):
-    tree, X, y = fitted
+    tree, _, y = fitted
     root = tree.tree_.statistics[0]
     if isinstance(tree, TreeRegressor):
         np.testing.assert_allclose(root, [len(y), 0, ((y - y.mean()) ** 2).sum()], rtol=1e-9, atol=1e-6)
@@ -111,7 +111,7 @@ def test_an_impurity_of_ones_own_cannot_be_stored():
     from softwood.impurity import Gini
 
     tree = TreeClassifier(training=MODES[-1], impurity=Gini()).fit(*IRIS)
-    with pytest.raises(ModelFileError, match="impurity=Gini.* is an object"):
+    with pytest.raises(ModelFileError, match=r"impurity=Gini.* is an object"):
         tree.to_record()
 
 

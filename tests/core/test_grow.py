@@ -65,7 +65,7 @@ def source(X: np.ndarray, target: AbstractTargets, copies: np.ndarray | None = N
 
 
 def both(rows: ArraySource, impurity: AbstractImpurity, limits: GrowLimits, max_bins: int = 255) -> list[GrownTree]:
-    array = ArrayGrower(rows.bins(max_bins), rows.targets.dense(np.float64), rows.copies, impurity, limits).grow()
+    array = ArrayGrower(rows.bins(max_bins), rows.targets.dense(), rows.copies, impurity, limits).grow()
     return [grow_compiled(rows, impurity, limits, max_bins, 1), array]
 
 

@@ -15,7 +15,6 @@ from softwood.question import Linears
 from softwood.split.base import AbstractSplit, Asked, FloatArray, Units
 from softwood.topology import Topology
 
-
 STEEPNESS = 1.0  # weight of a standardised column that starts as a threshold question
 NOISE = 0.01  # breaks the symmetry of equal columns and of questions not yet asked
 

@@ -142,12 +142,13 @@ class ArrayEngine(AbstractEngine):
         decays = self.split.decays(self.topology, self.source.p)
         objective = np.zeros(len(rates))
         for step, (rows, rate) in enumerate(zip(batches, rates, strict=True)):
-            s = self.source.targets.take(rows).dense() / self.unit
+            s = self.source.targets.take(rows).dense()  # not divided here: an impurity's prior is in their unit
             found = expected_impurity(
                 theta.astype(np.float64), self.source.Z[rows], s, self.topology, self.split, self.impurity
             )
-            adam_step(theta, found.theta_bar / len(rows), memory, float(rate), adam, decays)
-            objective[step] = found.objective / len(rows)
+            weight = self.unit * len(rows)
+            adam_step(theta, found.theta_bar / weight, memory, float(rate), adam, decays)
+            objective[step] = found.objective / weight
         return objective
 
     def leaf_sums(self, theta: Theta) -> FloatArray:

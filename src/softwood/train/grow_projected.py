@@ -60,9 +60,9 @@ def _median_cut(
     """Direction (p,) and offset of one node's question."""
     p = Z.shape[1]
     wish = rng.normal(size=s.shape[1])
-    noise = rng.normal(size=p)
+    noise: FloatArray = np.asarray(rng.normal(size=p))
     if len(Z) < 2:
-        return noise * SHARPNESS / np.linalg.norm(noise), 0.0
+        return _blind(noise)
     share = w / w.sum()
     centred = Z - share @ Z
     target = s @ wish / np.maximum(w, 1e-300)
@@ -72,9 +72,14 @@ def _median_cut(
     score = Z @ direction
     spread = float(np.sqrt(share @ (score - share @ score) ** 2))
     if spread < 1e-12:
-        return noise * SHARPNESS / np.linalg.norm(noise), 0.0
+        return _blind(noise)
     direction *= SHARPNESS / spread
     return direction, -_weighted_median(Z @ direction, w)
+
+
+def _blind(noise: FloatArray) -> tuple[FloatArray, float]:
+    """A question where the rows suggest none."""
+    return np.asarray(noise * SHARPNESS / np.linalg.norm(noise)), 0.0
 
 
 def _weighted_median(values: FloatArray, w: FloatArray) -> float:

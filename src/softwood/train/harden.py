@@ -25,7 +25,7 @@ SAMPLE, CHUNK = 16384, 2048  # rows that tell what is expected in empty branches
 
 @dataclass(frozen=True)
 class Harden(AbstractTrainer):
-    """Exact statistics, no dead branches. ``values`` keeps the soft leaf values or takes those of the hard partition."""
+    """Exact statistics, no dead branches. ``values``: keep the soft leaf values, or take those of the partition."""
 
     values: Literal["soft", "hard"] = "soft"
     min_samples_leaf: int = 1  # of the caller's rows; more than 1 leaves no leaf with fewer
@@ -43,17 +43,16 @@ class Harden(AbstractTrainer):
         """Rows of a branch that goes take its sibling, so that counts change: again until none is thin."""
         while True:
             leaf, amounts = source.leaf_of(tree), (source.copies, source.targets.weight)
-            taken = np.stack([np.bincount(leaf, amount, tree.n_nodes) for amount in amounts], axis=1)
-            taken = _summed_up(tree, taken)  # (m, 2)
+            at_leaves = [np.bincount(leaf, amount, tree.n_nodes).astype(np.float64) for amount in amounts]
+            taken = _summed_up(tree, np.stack(at_leaves, axis=1))  # (m, 2)
             least = np.array([max(1, self.min_samples_leaf), self.min_weight_fraction_leaf * taken[0, 1]])
-            is_thin = (taken < least).any(axis=1)
+            is_thin = np.asarray((taken < least).any(axis=1))
             if self._spares_empty and (taken[:, 0] == 0).any():
                 is_thin &= self._expected(tree, source) < self.least_expected
             stand_in = _fullest(tree, taken[:, 0], is_thin)
             if (stand_in < 0).all():
                 return tree
             tree = tree.keep(np.zeros(tree.n_nodes, dtype=bool), stand_in)
-
 
     @property
     def _spares_empty(self) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 from softwood.source import ArraySource
@@ -116,7 +117,7 @@ def searched(recipe: Recipe, source: ArraySource) -> bool:
 def descent_work(recipe: Recipe, source: ArraySource) -> float:
     """Multiply-adds of one full descent: two matrix products and about thirty passes over the gates."""
     descent = _descent(recipe, source, 0.1)
-    questions = 2 ** min(recipe.max_depth or 12, 12)
+    questions = 2.0 ** min(recipe.max_depth or 12, 12)
     return float(descent.n_steps) * min(descent.batch_size, source.n) * questions * (2.0 * source.p + 30.0)
 
 
@@ -128,9 +129,13 @@ def _stages(recipe: Recipe, n: int) -> Sequence[Stage[Setting]]:
     return [
         Stage(lambda best: [replace(best, decay=decay) for decay in decays], 0.5),
         Stage(lambda best: [replace(best, start="projected")], 1.0),
-        *(Stage(lambda best, depth=depth: [replace(best, depth=depth)]) for depth in depths),
+        *(Stage(partial(_at_depth, depth=depth)) for depth in depths),
         Stage(lambda best: [Setting(depth, start="plain") for depth in plain]),
     ]
+
+
+def _at_depth(best: Setting, depth: int) -> Sequence[Setting]:
+    return [replace(best, depth=depth)]
 
 
 def _builder(recipe: Recipe, source: ArraySource) -> Callable[[Setting, bool], AbstractTrainer]:
@@ -158,7 +163,7 @@ def _refined(recipe: Recipe, source: ArraySource, setting: Setting, n_steps: int
     if recipe.early_stopping:
         watch = Watch(recipe.validation_fraction, recipe.n_iter_no_change, recipe.tol)
     depth = setting.depth if recipe.max_leaf_nodes is None else None
-    start = GrowProjected(setting.depth) if setting.start == "projected" and depth else _grow(recipe, setting.depth)
+    start = GrowProjected(depth) if setting.start == "projected" and depth else _grow(recipe, setting.depth)
     return Chain([start, Refine(depth, _split(recipe), optimizer, watch)])
 
 

@@ -9,7 +9,6 @@ with their sharpness. Statistics and values of the result are the soft ones: tha
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -76,7 +75,7 @@ class Descend:
         rates = cosine(self.rate, self.n_steps)
         batches = engine.source.batches(run.rng, self.batch_size)
         adam = Adam(self.decay)
-        for call in np.array_split(np.arange(self.n_steps), min(CALLS, self.n_steps)):
+        for call in filter(len, np.array_split(np.arange(self.n_steps), CALLS)):
             drawn = np.stack([next(batches) for _ in call])
             objective = engine.descend(theta, memory, drawn, rates[call], adam)
             run.history.extend(objective.tolist())
@@ -97,6 +96,8 @@ class Lbfgs:
     def run(self, theta: Theta, engine: AbstractEngine, lookout: Lookout | None, run: Run) -> None:
         """Train theta in place."""
         decays = engine.split.decays(engine.topology, engine.source.p)
+        if self.n_steps == 0:
+            return
 
         def objective(x: FloatArray) -> tuple[float, FloatArray]:
             J, theta_bar = engine.evaluate(x.astype(np.float32))
@@ -138,7 +139,7 @@ class Refine(AbstractTrainer):
         theta = self.split.soften(_asked(tree, origin[topology.internal]), source.units, run.rng).astype(np.float32)
         engine = self._engine(rows, topology, impurity)
         lookout = None
-        if self.watch is not None and held_out is not None:
+        if self.watch is not None and held_out is not None and held_out.n > 0:
             lookout = Lookout(self.watch, engine, self._engine(held_out, topology, impurity))
         self.optimizer.run(theta, engine, lookout, run)
         if lookout is not None and lookout.theta is not None:
@@ -189,4 +190,3 @@ def _asked(tree: Tree, origin: npt.NDArray[np.int64]) -> Asked:
     known = np.maximum(origin, 0)
     table = np.where(origin >= 0, tree.table[known], -1).astype(np.int8)
     return Asked(tree.tables, table, np.where(table >= 0, tree.row[known], 0).astype(np.int32))
-
