@@ -13,7 +13,7 @@
 namespace softwood {
 
 constexpr std::int64_t kChunk = 2048;     // rows of one batch in sweeps over all rows
-constexpr float kLazyOverhead = 1.6f;     // cost of a lazy visit over a dense one, per row (docs/performance.md)
+constexpr float kLazyOverhead = 4.0f;     // cost of a lazy visit over a dense one, per row (docs/performance.md)
 constexpr std::int32_t kLazyFrom = 48;    // trees with fewer questions are always swept densely
 
 struct Adam {

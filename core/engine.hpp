@@ -45,12 +45,12 @@ class Engine {
       for (std::int64_t t = block * n_tiles_ / n_blocks(); t < static_cast<std::int64_t>(block + 1) * n_tiles_ / n_blocks(); ++t) {
         const std::int32_t* tile_batch = batch + t * R;
         const std::int64_t tile_count = std::min<std::int64_t>(R, count - t * R);
-        float best[R] = {};
-        std::int32_t which[R] = {};
+        Lanes best[V] = {};
+        IntLanes which[V] = {};
         LeafSink sink{&S_[block * sums], rows_.d, leaf_of ? best : nullptr, which};
         fill<V>(rows_, tile_batch, tile_count, tiles_[t]);
         softwood::down<V>(shape_, theta, rows_.p, tolerance_, tiles_[t], scratch(member), sink);
-        for (std::int64_t r = 0; leaf_of && r < tile_count; ++r) leaf_of[tile_batch[r]] = which[r];
+        for (std::int64_t r = 0; leaf_of && r < tile_count; ++r) leaf_of[tile_batch[r]] = which[r / kLanes][r % kLanes];
       }
     });
     list_places();

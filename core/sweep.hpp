@@ -80,8 +80,8 @@ struct Tile {
 struct LeafSink {
   float* S;
   std::int64_t d;
-  float* best;          // (R,) or null
-  std::int32_t* which;  // (R,)
+  Lanes* best;          // (V,) or null
+  IntLanes* which;      // (V,)
 };
 
 template <int V>
@@ -168,14 +168,10 @@ SOFTWOOD_INLINE void drop_in_leaf(std::int32_t leaf, const Lanes* reach, const T
     }
     S[tile.column[c]] += sum(total);
   }
-  if (!sink.best) return;
-  for (int v = 0; v < V; ++v) {
-    for (int lane = 0; lane < kLanes; ++lane) {
-      const int r = v * kLanes + lane;
-      const bool better = reach[v][lane] > sink.best[r];
-      sink.which[r] = better ? leaf : sink.which[r];
-      sink.best[r] = better ? reach[v][lane] : sink.best[r];
-    }
+  for (int v = 0; sink.best && v < V; ++v) {
+    const IntLanes better = reach[v] > sink.best[v];
+    sink.which[v] = better ? IntLanes{} + leaf : sink.which[v];
+    sink.best[v] = better ? reach[v] : sink.best[v];
   }
 }
 
@@ -232,7 +228,8 @@ SOFTWOOD_INLINE void sweep_tile_down(const SoftShape& shape, const float* theta,
   while (begin < end) {
     std::int32_t slot = begin;
     for (; slot + K <= end; slot += K) score_visits<K, V>(theta, p, tile, slot);
-    for (; slot < end; ++slot) score_visits<1, V>(theta, p, tile, slot);
+    for (; slot + 2 <= end; slot += 2) score_visits<2, V>(theta, p, tile, slot);
+    if (slot < end) score_visits<1, V>(theta, p, tile, slot);
     const std::int32_t level_end = end;
     for (slot = begin; slot < level_end; ++slot) open_gate<V>(shape, tolerance, tile, scratch, slot, end, sink);
     begin = level_end;

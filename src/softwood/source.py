@@ -90,6 +90,11 @@ class ArraySource:
             self.X, self.order[rows], self.copies[rows], self.content[rows], self.targets.take(rows), self.n_threads
         )
 
+    def chunks(self, size: int) -> Iterator[ArraySource]:
+        """The rows in parts of at most ``size``."""
+        for first in range(0, self.n, size):
+            yield self.take(np.arange(first, min(first + size, self.n)))
+
     def parted(self, fraction: float, seed: int) -> tuple[ArraySource, ArraySource]:
         """About ``fraction`` of the rows and the rest, drawn by content and measured in the units of the whole."""
         fold = self.folds(self.n, seed)

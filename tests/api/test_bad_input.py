@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from modes import MODES
 from scipy import sparse
 
+from modes import MODES
 from softwood.estimators import TreeClassifier, TreeRegressor
 
 RNG = np.random.default_rng(0)
@@ -235,6 +235,7 @@ def test_depth_twenty_holds_no_more_leaves_than_rows(kind, y, training):
         ("min_samples_split", 1, "min_samples_split must be an integer >= 2"),
         ("min_samples_leaf", 0.5, "min_samples_leaf must be an integer >= 1"),
         ("min_impurity_decrease", np.inf, "min_impurity_decrease must be a finite number"),
+        ("min_weight_fraction_leaf", 0.6, "min_weight_fraction_leaf must be a number from 0 to 0.5"),
         ("max_leaf_nodes", 1, "max_leaf_nodes must be an integer >= 2 or None"),
         ("max_bins", 256, "max_bins must be an integer from 2 to 255"),
         ("ccp_alpha", -1, "ccp_alpha must be"),

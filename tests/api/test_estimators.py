@@ -7,11 +7,11 @@ import json
 
 import numpy as np
 import pytest
-from modes import MODES
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from modes import MODES
 from softwood.estimators import TreeClassifier, TreeRegressor
 from softwood.record import ModelFileError
 
@@ -177,3 +177,23 @@ def test_an_estimator_that_is_not_fitted_says_so():
     for question in ("get_depth", "get_n_leaves", "to_record"):
         with pytest.raises(NotFittedError):
             getattr(TreeClassifier(), question)()
+
+
+@pytest.mark.parametrize(("kind", "X", "y"), KINDS, ids=["classes", "numbers"])
+def test_the_pruning_path_tells_how_many_leaves_remain(kind, X, y):
+    grown = kind(training="cart", max_depth=4).fit(X, y)
+    path = grown.cost_complexity_pruning_path(X, y)
+    assert path.ccp_alphas[0] == 0 and (np.diff(path.ccp_alphas) >= 0).all() and (np.diff(path.impurities) >= 0).all()
+    alphas = [0.0, *(path.ccp_alphas[1:-1] + path.ccp_alphas[2:]) / 2, 2 * path.ccp_alphas[-1]]
+    leaves = [kind(training="cart", max_depth=4, ccp_alpha=alpha).fit(X, y).get_n_leaves() for alpha in alphas]
+    assert leaves[0] == grown.get_n_leaves() and leaves[-1] == 1 and leaves == sorted(leaves, reverse=True)
+
+
+@pytest.mark.parametrize("training", MODES)
+def test_no_leaf_is_lighter_than_asked(training):
+    X, y = IRIS
+    weight = np.where(y == 1, 1e-3, 1.0)
+    tree = TreeClassifier(training=training, min_weight_fraction_leaf=0.05, random_state=0)
+    tree.fit(X, y, sample_weight=weight)
+    shares = np.bincount(tree.apply(X), weight) / weight.sum()
+    assert shares[shares > 0].min() >= 0.05

@@ -13,7 +13,8 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
 from softwood.estimators.importances import feature_importances
@@ -26,6 +27,7 @@ from softwood.impurity import IMPURITIES, AbstractImpurity
 from softwood.source import ArraySource, canonical_rows
 from softwood.targets import AbstractTargets
 from softwood.train.base import Run, root
+from softwood.train.prune import pruning_path
 from softwood.train.recipe import Recipe, trainer_of
 from softwood.tree import Tree
 
@@ -70,7 +72,7 @@ class AbstractTreeEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         self : object
             The fitted estimator.
         """
-        recipe = replace(recipe_of(self.get_params(deep=False)), judge=self._judge)
+        recipe = recipe_of(self.get_params(deep=False))
         source, units = self._read(X, y, sample_weight)
         self._grow(source, units, recipe, Progress(self, X, y, units.per_impurity))
         return self
@@ -137,6 +139,31 @@ class AbstractTreeEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         check_is_fitted(self)
         return self.tree_.n_leaves
 
+    def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
+        """Return the values of ``ccp_alpha`` at which the tree grown with 0 loses its weakest branch.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            The rows.
+        y : array-like of shape (n_samples,)
+            The targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            The weights.
+
+        Returns
+        -------
+        path : Bunch
+            ``ccp_alphas``, increasing from 0, and ``impurities``, the impurity of the leaves per unit of weight
+            once branches worth no more than each alpha are gone.
+        """
+        unpruned = clone(self).set_params(ccp_alpha=0.0)
+        recipe = recipe_of(unpruned.get_params(deep=False))
+        source, units = unpruned._read(X, y, sample_weight)
+        tree = unpruned._trained(source, units, recipe, Run(generator_of(self.random_state), source.n_threads))
+        alphas, impurities = pruning_path(tree, self._impurity(), float(source.targets.weight.sum()))
+        return Bunch(ccp_alphas=alphas * units.per_impurity, impurities=impurities * units.per_impurity)
+
     def to_record(self) -> dict[str, Any]:
         """Return the fitted estimator as plain JSON types, for a model file.
 
@@ -184,10 +211,7 @@ class AbstractTreeEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     def _grow(self, source: ArraySource, units: TargetUnits, recipe: Recipe, progress: Progress) -> None:
         impurity = self._impurity()
         run = Run(generator_of(self.random_state), source.n_threads, progress)
-        tree = root(source, impurity)
-        if recipe.max_depth != 0 and can_gain(source, impurity):
-            recipe = units.inwards(recipe)
-            tree = trainer_of(recipe, source).train(tree, source, impurity, run)
+        tree = self._trained(source, units, recipe, run)
         progress(1.0, run.history[-1] if run.history else objective(tree, impurity, source))
         self.tree_, self.n_outputs_ = units.outwards(tree), 1
         self.history_ = np.asarray(run.history, dtype=np.float64) * units.per_impurity
@@ -195,6 +219,15 @@ class AbstractTreeEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         spread = np.ones(source.p) if self.training == "cart" else source.units.scale
         self.feature_importances_ = feature_importances(self.tree_, impurity, spread)
         progress.close()
+
+    def _trained(self, source: ArraySource, units: TargetUnits, recipe: Recipe, run: Run) -> Tree:
+        """The tree in the trainer's units."""
+        impurity = self._impurity()
+        tree = root(source, impurity)
+        if recipe.max_depth == 0 or not can_gain(source, impurity):
+            return tree
+        recipe = replace(units.inwards(recipe), judge=self._judge)
+        return trainer_of(recipe, source).train(tree, source, impurity, run)
 
     def _impurity(self) -> AbstractImpurity:
         given = self.impurity
@@ -216,9 +249,10 @@ class AbstractTreeEstimator(CallbackSupportMixin, BaseEstimator, ABC):
 
 
 def can_gain(source: ArraySource, impurity: AbstractImpurity) -> bool:
-    """Whether a question could lower the impurity: not with one row, nor where all targets are the same."""
+    """Whether a question could lower the impurity: not where all rows or all targets are the same."""
     per_weight = float(impurity.phi(source.targets.total())) / source.targets.weight.sum()
-    return source.n > 1 and (impurity.splits_pure or per_weight > 1e-14)
+    differ = bool((source.content != source.content[0]).any())
+    return differ and (impurity.splits_pure or per_weight > 1e-14)
 
 
 def objective(tree: Tree, impurity: AbstractImpurity, source: ArraySource) -> float:

@@ -63,9 +63,12 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
     tol : float, default=1e-4
         The least change of the objective per unit of weight that counts as improvement.
     min_samples_split : int, default=2
-        The fewest rows a node needs to be asked a question. For CART, as are the next five.
+        The fewest rows a node needs to be asked a question.
     min_samples_leaf : int, default=1
         The fewest rows of a leaf.
+    min_weight_fraction_leaf : float, default=0.0
+        The least share of all weight in a leaf, at most 0.5; a question with a lighter side is taken back and its
+        rows take the other side. Useful with very uneven class weights.
     min_impurity_decrease : float, default=0.0
         The least decrease of impurity, per unit of all weight, that a question must bring.
     max_leaf_nodes : int or None, default=None
@@ -148,6 +151,7 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         tol: float = 1e-4,
         min_samples_split: int = 2,
         min_samples_leaf: int = 1,
+        min_weight_fraction_leaf: float = 0.0,
         min_impurity_decrease: float = 0.0,
         max_leaf_nodes: int | None = None,
         max_bins: int = 255,
@@ -174,6 +178,7 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         self.tol = tol
         self.min_samples_split = min_samples_split
         self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
         self.min_impurity_decrease = min_impurity_decrease
         self.max_leaf_nodes = max_leaf_nodes
         self.max_bins = max_bins

@@ -49,6 +49,10 @@ def inside(low: float, high: float) -> Rule:
     return Rule(f"a number between {low:g} and {high:g}", lambda value: is_real(value) and low < value < high)
 
 
+def share(low: float, high: float) -> Rule:
+    return Rule(f"a number from {low:g} to {high:g}", lambda value: is_real(value) and low <= value <= high)
+
+
 def flag() -> Rule:
     return Rule("True or False", lambda value: isinstance(value, bool | np.bool_))
 
@@ -82,6 +86,7 @@ RULES: dict[str, Rule] = {
     "tol": real(),
     "min_samples_split": integer(2),
     "min_samples_leaf": integer(1),
+    "min_weight_fraction_leaf": share(0, 0.5),
     "min_impurity_decrease": real(),
     "max_leaf_nodes": integer(2).or_(None),
     "max_bins": integer(2, 255),

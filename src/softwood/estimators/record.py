@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,13 +23,10 @@ from softwood.record import (
 )
 from softwood.storage import MAX_FEATURES, tree_from_record, tree_record
 
-if TYPE_CHECKING:
-    from softwood.estimators._base import AbstractTreeEstimator
-
-Estimator = TypeVar("Estimator", bound="AbstractTreeEstimator")
+Estimator = TypeVar("Estimator")
 
 
-def estimator_record(estimator: AbstractTreeEstimator) -> Record:
+def estimator_record(estimator: Any) -> Record:
     """Class, parameters, columns, fitted numbers and the tree."""
     names = getattr(estimator, "feature_names_in_", None)
     return {
@@ -49,7 +46,7 @@ def restored(cls: type[Estimator], record: Record) -> Estimator:
     name = text(record, "estimator")
     if name != cls.__name__:
         raise ModelFileError(f"the record must be of a {cls.__name__}; it is of a {name[:40]}. Use that class.")
-    estimator = cls(**_parameters(cls, section(record, "parameters")))
+    estimator: Any = cls(**_parameters(cls, section(record, "parameters")))
     estimator.n_features_in_ = whole_number(record, "n_features", 1, MAX_FEATURES)
     names = _feature_names(record, estimator.n_features_in_)
     if names is not None:
@@ -63,10 +60,10 @@ def restored(cls: type[Estimator], record: Record) -> Estimator:
     for what, size in sizes.items():
         if size != estimator.n_features_in_:
             raise ModelFileError(f"{what} is of {size} columns, but n_features is {estimator.n_features_in_}. {REMEDY}")
-    return estimator
+    return estimator  # type: ignore[no-any-return]
 
 
-def _parameters(cls: type[Estimator], record: Record) -> dict[str, Any]:
+def _parameters(cls: Any, record: Record) -> dict[str, Any]:
     """Known names with values of the allowed kind; what a later version adds or an older lacks has its default."""
     defaults = cls().get_params(deep=False)
     unknown = sorted(set(record) - set(defaults))

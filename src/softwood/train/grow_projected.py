@@ -19,6 +19,7 @@ from softwood.train.base import AbstractTrainer, Run
 from softwood.tree import Tree
 
 FloatArray = npt.NDArray[np.float64]
+MOST_LEAVES = 4096
 RIDGE = 0.1  # added to the variances of standardised columns
 SHARPNESS = 2.0  # standard deviation of the scores: the gates start neither flat nor shut
 
@@ -31,10 +32,11 @@ class GrowProjected(AbstractTrainer):
 
     def train(self, tree: Tree, source: ArraySource, impurity: AbstractImpurity, run: Run) -> Tree:
         s, w = source.targets.dense(), source.targets.weight
+        depth = min(self.max_depth, int(np.log2(min(source.n, MOST_LEAVES))))  # no more leaves than rows
         members, arity, weights, offsets = [np.arange(source.n)], [], [], []
-        for at in range(2 ** (self.max_depth + 1) - 1):
+        for at in range(2 ** (depth + 1) - 1):
             rows = members[at]
-            if at >= 2**self.max_depth - 1:
+            if at >= 2**depth - 1:
                 arity.append(0)
                 continue
             direction, offset = _median_cut(source.Z[rows], s[rows], w[rows], run.rng)

@@ -19,12 +19,13 @@ from softwood.train.grow_projected import GrowProjected
 from softwood.train.harden import Harden
 from softwood.train.prune import Prune
 from softwood.train.refine import Descend, Lbfgs, Refine, Watch
-from softwood.train.select import Select, misses, squares
+from softwood.train.select import Select, Stage, misses, squares
 
 Auto = Literal["auto"]
-SEARCHED_WORK = 64e9  # multiply-adds of one descent, about half a second, above which nothing is searched
+SEARCHED_WORK = 1e11  # multiply-adds of one descent, a second or less, above which nothing is searched
+SEARCHED_ROWS = 50_000  # rows above which sums over all rows cost as much as steps
 QUICK = 4  # a candidate of the search takes a quarter of the steps
-DECAYS = (0.02, 1.0)  # alternatives to the first decay, 0.1
+DECAYS = (0.02, 0.3, 1.0)  # alternatives to the first decay, 0.1
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class Recipe:
     tol: float = 1e-4
     min_samples_split: int = 2
     min_samples_leaf: int = 1
+    min_weight_fraction_leaf: float = 0.0
     min_impurity_decrease: float = 0.0
     max_leaf_nodes: int | None = None
     max_bins: int = 255
@@ -92,7 +94,7 @@ def _global(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
     build = _builder(recipe, source)
     if not searched(recipe, source):
         return build(first, False)
-    stages = _stages(recipe)
+    stages = _stages(recipe, source.n)
     judge = {"misses": misses, "squares": squares}[recipe.judge]
     return Select(first, stages, build, judge, 5 if source.n < 2500 else 1)
 
@@ -108,7 +110,7 @@ def searched(recipe: Recipe, source: ArraySource) -> bool:
     """Whether settings are searched: asked for, or cheap enough (and enough rows to judge by)."""
     if recipe.search != "auto":
         return bool(recipe.search)
-    return source.n >= 20 and descent_work(recipe, source) <= SEARCHED_WORK
+    return 20 <= source.n <= SEARCHED_ROWS and descent_work(recipe, source) <= SEARCHED_WORK
 
 
 def descent_work(recipe: Recipe, source: ArraySource) -> float:
@@ -118,17 +120,17 @@ def descent_work(recipe: Recipe, source: ArraySource) -> float:
     return float(descent.n_steps) * min(descent.batch_size, source.n) * questions * (2.0 * source.p + 30.0)
 
 
-def _stages(recipe: Recipe) -> Sequence[Callable[[Setting], Sequence[Setting]]]:
+def _stages(recipe: Recipe, n: int) -> Sequence[Stage[Setting]]:
     """Decay, then another start, then smaller depths, then CART as it is."""
-    stages: list[Callable[[Setting], Sequence[Setting]]] = []
-    if recipe.weight_decay == "auto":
-        stages.append(lambda best: [replace(best, decay=decay) for decay in DECAYS])
-    stages.append(lambda best: [replace(best, start="projected")])
-    depths = range((recipe.max_depth or 0) - 2, 0, -2)
-    stages += [lambda best, depth=depth: [replace(best, depth=depth)] for depth in depths]
+    depths = [depth for depth in range((recipe.max_depth or 0) - 2, 0, -2) if 2**depth <= n][:3]
     plain = [recipe.max_depth, *depths[:1]]
-    stages.append(lambda best: [Setting(depth, start="plain") for depth in plain])
-    return stages
+    decays = DECAYS if recipe.weight_decay == "auto" else ()
+    return [
+        Stage(lambda best: [replace(best, decay=decay) for decay in decays], 0.5),
+        Stage(lambda best: [replace(best, start="projected")], 1.0),
+        *(Stage(lambda best, depth=depth: [replace(best, depth=depth)]) for depth in depths),
+        Stage(lambda best: [Setting(depth, start="plain") for depth in plain]),
+    ]
 
 
 def _builder(recipe: Recipe, source: ArraySource) -> Callable[[Setting, bool], AbstractTrainer]:
@@ -173,8 +175,13 @@ def _grow(recipe: Recipe, depth: int | None) -> AbstractTrainer:
 
 def _finish(recipe: Recipe, *, refined: bool) -> list[AbstractTrainer]:
     """Exact statistics and no dead branches after training by gradient; pruning where asked for."""
-    hardened: list[AbstractTrainer] = [Harden("soft", recipe.min_samples_leaf)] if refined else []
-    return hardened + ([Prune(recipe.ccp_alpha)] if recipe.ccp_alpha > 0 else [])
+    chain: list[AbstractTrainer] = []
+    if refined or recipe.min_weight_fraction_leaf > 0:
+        values: Literal["soft", "hard"] = "soft" if refined else "hard"
+        chain.append(Harden(values, recipe.min_samples_leaf, recipe.min_weight_fraction_leaf))
+    if recipe.ccp_alpha > 0:
+        chain.append(Prune(recipe.ccp_alpha))
+    return chain
 
 
 def _descent(recipe: Recipe, source: ArraySource, decay: float) -> Descend:

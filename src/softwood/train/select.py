@@ -1,8 +1,8 @@
 """Select: choose among settings by folds inside the training rows, then train the winner on all of them.
 
 Coordinate-wise: each stage offers alternatives to the best setting so far, all judged on the same held-out rows by the
-mean of their hard and soft answers, which halves the noise. An alternative wins only by more than ``caution`` standard
-errors of the row-by-row difference, so that luck on a few rows does not undo a good default.
+mean of their hard and soft answers, which halves the noise. An alternative wins only by more than its stage's caution,
+in standard errors of the row-by-row difference: a simpler tree need only be no worse, another start must be better.
 """
 
 from __future__ import annotations
@@ -20,8 +20,17 @@ from softwood.train.base import AbstractTrainer, Run, root
 from softwood.tree import Tree
 
 FloatArray = npt.NDArray[np.float64]
+CHUNK = 4096  # rows judged at once
 S = TypeVar("S", bound=Hashable)
 Judge = Callable[[Tree, ArraySource], FloatArray]  # (n,) the loss of each row, times its weight
+
+
+@dataclass(frozen=True)
+class Stage(Generic[S]):
+    """Alternatives to a setting, and by how many standard errors one must win."""
+
+    rivals: Callable[[S], Sequence[S]]
+    caution: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -29,11 +38,10 @@ class Select(AbstractTrainer, Generic[S]):
     """Settings are judged by ``build(setting, True)``, the quick form; the winner is trained in full."""
 
     first: S
-    stages: Sequence[Callable[[S], Sequence[S]]]
+    stages: Sequence[Stage[S]]
     build: Callable[[S, bool], AbstractTrainer]
     judge: Judge
     n_folds: int = 1  # 1: a holdout of a fifth
-    caution: float = 0.5
 
     def train(self, tree: Tree, source: ArraySource, impurity: AbstractImpurity, run: Run) -> Tree:
         best = self.choose(source, impurity, run)
@@ -43,12 +51,13 @@ class Select(AbstractTrainer, Generic[S]):
         """The best setting found, stage by stage."""
         parts = split_rows(source, self.n_folds, int(run.rng.integers(2**31)))
         seed = int(run.rng.integers(2**31))
+        if not parts:  # every row has the same x: nothing to judge by
+            return self.first
         best, losses = self.first, self._losses(self.first, parts, impurity, seed, run)
         for stage in self.stages:
-            rivals = [each for each in stage(best) if each != best]
-            judged = [(each, self._losses(each, parts, impurity, seed, run)) for each in rivals]
-            for rival, rival_losses in judged:
-                if is_better(losses - rival_losses, self.caution):
+            for rival in [each for each in stage.rivals(best) if each != best]:
+                rival_losses = self._losses(rival, parts, impurity, seed, run)
+                if is_better(losses - rival_losses, stage.caution):
                     best, losses = rival, rival_losses
         return best
 
@@ -63,7 +72,8 @@ class Select(AbstractTrainer, Generic[S]):
         trainer, found = self.build(setting, True), []
         for rows, rest in parts:
             quiet = Run(np.random.default_rng(seed), run.n_threads)
-            found.append(self.judge(trainer.train(root(rows, impurity), rows, impurity, quiet), rest))
+            tree = trainer.train(root(rows, impurity), rows, impurity, quiet)
+            found += [self.judge(tree, part) for part in rest.chunks(CHUNK)]
         return np.concatenate(found)
 
 
