@@ -113,10 +113,12 @@ Out<float, 2> py_standardise(In<T, 2> X, In<std::int64_t, 1> order, In<double, 1
   return Z;
 }
 
+// None where a number is not finite and check_finite asks for that.
 template <class T>
-Out<std::int32_t, 1> py_route(In<T, 2> X, In<std::int32_t, 1> first_child, In<std::int8_t, 1> kind,
-                              In<std::int32_t, 1> row, In<std::int32_t, 1> feature, In<double, 1> threshold,
-                              In<double, 2> weights, In<double, 1> bias, int n_threads) {
+std::optional<Out<std::int32_t, 1>> py_route(In<T, 2> X, In<std::int32_t, 1> first_child, In<std::int8_t, 1> kind,
+                                             In<std::int32_t, 1> row, In<std::int32_t, 1> feature,
+                                             In<double, 1> threshold, In<double, 2> weights, In<double, 1> bias,
+                                             int n_threads, bool check_finite) {
   const std::size_t m = first_child.shape(0), p = X.shape(1);
   check(m > 0 && kind.shape(0) == m && row.shape(0) == m, "a tree needs one entry per node");
   check(feature.shape(0) == threshold.shape(0), "threshold questions need one threshold per feature");
@@ -136,11 +138,16 @@ Out<std::int32_t, 1> py_route(In<T, 2> X, In<std::int32_t, 1> first_child, In<st
     check(feature.data()[k] >= 0 && feature.data()[k] < static_cast<std::int64_t>(p), "a feature is outside X");
   }
   auto leaf = fresh<std::int32_t, 1>({X.shape(0)});
-  nb::gil_scoped_release release;
-  Team team(n_threads);
-  const HardTree tree{first_child.data(), kind.data(),    row.data(), feature.data(),
-                      threshold.data(),   weights.data(), bias.data()};
-  route(tree, X.data(), X.shape(0), p, leaf.data(), team);
+  bool answered = false;
+  {
+    nb::gil_scoped_release release;
+    Team team(n_threads);
+    const HardTree tree{first_child.data(), kind.data(),    row.data(), feature.data(),
+                        threshold.data(),   weights.data(), bias.data()};
+    const RoutePlan plan(tree, m, bias.shape(0), X.shape(0), p);
+    answered = route(plan, X.data(), X.shape(0), check_finite, leaf.data(), team);
+  }
+  if (!answered) return std::nullopt;
   return leaf;
 }
 
@@ -439,9 +446,11 @@ NB_MODULE(_core, m) {
   m.def("standardise", &py_standardise<double>, nb::arg("X").noconvert(), nb::arg("order"), nb::arg("center"),
         nb::arg("per_scale"), nb::arg("n_threads"));
   m.def("route", &py_route<float>, nb::arg("X").noconvert(), nb::arg("first_child"), nb::arg("kind"), nb::arg("row"),
-        nb::arg("feature"), nb::arg("threshold"), nb::arg("weights"), nb::arg("bias"), nb::arg("n_threads"));
+        nb::arg("feature"), nb::arg("threshold"), nb::arg("weights"), nb::arg("bias"), nb::arg("n_threads"),
+        nb::arg("check_finite") = false);
   m.def("route", &py_route<double>, nb::arg("X").noconvert(), nb::arg("first_child"), nb::arg("kind"), nb::arg("row"),
-        nb::arg("feature"), nb::arg("threshold"), nb::arg("weights"), nb::arg("bias"), nb::arg("n_threads"));
+        nb::arg("feature"), nb::arg("threshold"), nb::arg("weights"), nb::arg("bias"), nb::arg("n_threads"),
+        nb::arg("check_finite") = false);
   m.def("descend", &py_descend, nb::arg("theta").noconvert(), nb::arg("mean").noconvert(),
         nb::arg("square").noconvert(), nb::arg("step"), nb::arg("batches"), nb::arg("rates"), nb::arg("decay"),
         nb::arg("beta1"), nb::arg("beta2"), nb::arg("epsilon"), nb::arg("Z").noconvert(),

@@ -16,6 +16,28 @@ constexpr std::int64_t kRowBlock = 4096;  // rows of one task: fixed, so sums do
 
 inline std::int64_t blocks_of(std::int64_t n) { return (n + kRowBlock - 1) / kRowBlock; }
 
+inline std::uint64_t mixed(std::uint64_t h, double x) {
+  x = x != x ? std::numeric_limits<double>::quiet_NaN() : x + 0.0;
+  std::uint64_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  h = (h ^ bits) * 0xFF51AFD7ED558CCDull;
+  return h ^ (h >> 32);
+}
+
+// Rows abreast: each hash is a chain of multiplications, and chains overlap.
+template <int Rows, class T>
+void hash_abreast(const T* X, std::int64_t p, std::uint64_t* hash) {
+  std::uint64_t h[Rows];
+  for (auto& each : h) each = 0x9E3779B97F4A7C15ull;
+  for (std::int64_t j = 0; j < p; ++j) {
+    for (int row = 0; row < Rows; ++row) h[row] = mixed(h[row], static_cast<double>(X[row * p + j]));
+  }
+  for (int row = 0; row < Rows; ++row) {
+    h[row] *= 0xC4CEB9FE1A85EC53ull;
+    hash[row] = h[row] ^ (h[row] >> 29);
+  }
+}
+
 // A 64-bit hash of each row's numbers; -0 equals 0 and a missing value (NaN of any bits) equals another. Equal rows
 // have equal hashes on every machine and in both float widths of one value.
 template <class T>
@@ -23,21 +45,12 @@ void row_hash(const T* X,  // (n, p)
               std::int64_t n, std::int64_t p,
               std::uint64_t* hash,  // (n,)
               Team& team) {
+  constexpr int kAbreast = 4;
   team.run(blocks_of(n), [&](std::size_t block, int) {
     const std::int64_t stop = std::min<std::int64_t>(n, (block + 1) * kRowBlock);
-    for (std::int64_t i = block * kRowBlock; i < stop; ++i) {
-      std::uint64_t h = 0x9E3779B97F4A7C15ull;
-      for (std::int64_t j = 0; j < p; ++j) {
-        double x = static_cast<double>(X[i * p + j]) + 0.0;
-        if (x != x) x = std::numeric_limits<double>::quiet_NaN();
-        std::uint64_t bits;
-        std::memcpy(&bits, &x, sizeof bits);
-        h = (h ^ bits) * 0xFF51AFD7ED558CCDull;
-        h ^= h >> 32;
-      }
-      h *= 0xC4CEB9FE1A85EC53ull;
-      hash[i] = h ^ (h >> 29);
-    }
+    std::int64_t i = block * kRowBlock;
+    for (; i + kAbreast <= stop; i += kAbreast) hash_abreast<kAbreast>(X + i * p, p, hash + i);
+    for (; i < stop; ++i) hash_abreast<1>(X + i * p, p, hash + i);
   });
 }
 

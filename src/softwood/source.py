@@ -126,8 +126,7 @@ def canonical_rows(
 ) -> tuple[RowArray, npt.NDArray[np.int32], npt.NDArray[np.uint64], FloatArray]:
     """Order rows by content and merge equal ones: (row numbers, copies, content hashes, summed weights)."""
     content: npt.NDArray[np.uint64] = _core.row_hash(X, n_threads)
-    # Weights of equal rows are sorted too: a sum of floats depends on its order.
-    order = np.lexsort((weight, key, content))
+    order = _by_content(content, key, weight)
     order = order[weight[order] > 0]
     same, collided = _same_as_before(X, key, content, order)
     if collided:  # two rows with one hash: sort by everything
@@ -137,6 +136,22 @@ def canonical_rows(
     copies = np.diff(np.append(starts, order.size)).astype(np.int32)
     summed = np.add.reduceat(weight[order], starts) if order.size else np.zeros(0)
     return order[starts], copies, content[order[starts]], summed
+
+
+def _by_content(content: npt.NDArray[np.uint64], key: npt.NDArray[Any], weight: FloatArray) -> RowArray:
+    """``lexsort((weight, key, content))``; few rows share a hash, so only those are sorted by all three.
+
+    Weights of equal rows are sorted too: a sum of floats depends on its order.
+    """
+    order = np.argsort(content)
+    hashes = content[order]
+    tied = np.zeros(order.size, dtype=bool)
+    tied[1:] = hashes[1:] == hashes[:-1]
+    tied[:-1] |= tied[1:]
+    places = np.flatnonzero(tied)
+    rows = np.sort(order[places])
+    order[places] = rows[np.lexsort((weight[rows], key[rows], content[rows]))]
+    return order
 
 
 def _same_as_before(

@@ -84,6 +84,14 @@ class Tree:
         leaf: npt.NDArray[np.int32] = _core.route(np.ascontiguousarray(X), *packed, n_threads)
         return leaf
 
+    def apply_finite(self, X: npt.NDArray[Any], n_threads: int = 1) -> npt.NDArray[np.int32] | None:
+        """``apply``, or None where a number of X is not finite: known from the same pass over the rows."""
+        packed = self._packed()
+        if packed is None or X.dtype not in (np.float32, np.float64):
+            return self.apply_by_level(X) if np.isfinite(X).all() else None
+        leaf: npt.NDArray[np.int32] | None = _core.route(np.ascontiguousarray(X), *packed, n_threads, True)
+        return leaf
+
     def apply_by_level(self, X: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
         """The array twin of ``apply``, for questions of any kind."""
         node = np.zeros(X.shape[0], dtype=np.int32)

@@ -22,7 +22,7 @@ from softwood.estimators.parameters import generator_of, recipe_of, threads_of
 from softwood.estimators.progress import CallbackSupportMixin, Progress, with_callbacks
 from softwood.estimators.record import estimator_record, restored
 from softwood.estimators.target_units import TargetUnits
-from softwood.estimators.validation import read_rows, read_training, read_weight
+from softwood.estimators.validation import check_finite, read_rows, read_training, read_weight
 from softwood.impurity import IMPURITIES, AbstractImpurity
 from softwood.source import ArraySource, canonical_rows
 from softwood.targets import AbstractTargets
@@ -240,7 +240,12 @@ class AbstractTreeEstimator(CallbackSupportMixin, BaseEstimator, ABC):
 
     def _leaf(self, X: Any) -> npt.NDArray[np.int32]:
         check_is_fitted(self)
-        return self.tree_.apply(read_rows(self, X), threads_of(self.n_jobs))
+        X = read_rows(self, X)
+        leaf = self.tree_.apply_finite(X, threads_of(self.n_jobs))
+        if leaf is None:
+            check_finite(self, X)
+        assert leaf is not None
+        return leaf
 
 
 def can_gain(source: ArraySource, impurity: AbstractImpurity) -> bool:

@@ -202,7 +202,7 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
             Labels from ``classes_``; of equally likely classes the first.
         """
         leaf = self._leaf(X)
-        labels: npt.NDArray[Any] = self.classes_[self.tree_.values.argmax(axis=1)[leaf]]
+        labels: npt.NDArray[Any] = self.classes_[self.tree_.values.argmax(axis=1)][leaf]
         return labels
 
     def predict_proba(self, X: Any) -> FloatArray:

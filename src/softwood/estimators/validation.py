@@ -19,13 +19,14 @@ FloatArray = npt.NDArray[np.float64]
 
 
 def read_rows(estimator: BaseEstimator, X: Any) -> npt.NDArray[Any]:
-    """X to predict on: (n, p) float32 or float64, C order, finite."""
+    """X to predict on: (n, p) float32 or float64, C order. Routing finds out whether it is finite."""
     return _checked(estimator, X, reset=False)  # type: ignore[no-any-return]
 
 
 def read_training(estimator: BaseEstimator, X: Any, y: Any) -> tuple[npt.NDArray[Any], Any]:
     """X and y to fit on; remembers the number and the names of the columns."""
     X, y = _checked(estimator, X, y=y)
+    check_finite(estimator, X)
     return X, y
 
 
@@ -57,6 +58,23 @@ def read_weight(sample_weight: Any, n: int) -> FloatArray:
     return np.ascontiguousarray(weight)
 
 
+def check_finite(estimator: BaseEstimator, X: npt.NDArray[Any]) -> None:
+    """Name the first number that is not finite; a sum is finite where every number is, save for overflow."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(X.sum()):
+            return
+    for start in range(0, X.shape[0], 4096):
+        block = X[start : start + 4096]
+        bad = ~np.isfinite(block)
+        if bad.any():
+            row, column = (int(i) for i in np.argwhere(bad)[0])
+            raise ValueError(
+                f"X contains {_word(block[row, column])} in column {_column(estimator, column)}, first at row "
+                f"{start + row}; {type(estimator).__name__} needs finite numbers. Fill the gaps or drop the rows "
+                "before fitting, for instance with sklearn.impute.SimpleImputer."
+            )
+
+
 def check_some_weight(weight: FloatArray) -> None:
     """Refuse weights that leave no row."""
     if not weight.any():
@@ -81,29 +99,10 @@ def _checked(estimator: BaseEstimator, X: Any, **options: Any) -> Any:
     half = getattr(X, "dtype", None) == np.float16
     dtype = np.float32 if half else [np.float64, np.float32]
     try:
-        out = validate_data(estimator, X, dtype=dtype, order="C", ensure_all_finite=False, **options)
+        return validate_data(estimator, X, dtype=dtype, order="C", ensure_all_finite=False, **options)
     except (TypeError, ValueError) as error:
         _explain_unreadable(estimator, X, error)
         raise
-    _check_finite(estimator, out[0] if isinstance(out, tuple) else out)
-    return out
-
-
-def _check_finite(estimator: BaseEstimator, X: npt.NDArray[Any]) -> None:
-    """One pass without a temporary: a sum is finite where every number is, save for overflow."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(X.sum()):
-            return
-    for start in range(0, X.shape[0], 4096):
-        block = X[start : start + 4096]
-        bad = ~np.isfinite(block)
-        if bad.any():
-            row, column = (int(i) for i in np.argwhere(bad)[0])
-            raise ValueError(
-                f"X contains {_word(block[row, column])} in column {_column(estimator, column)}, first at row "
-                f"{start + row}; {type(estimator).__name__} needs finite numbers. Fill the gaps or drop the rows "
-                "before fitting, for instance with sklearn.impute.SimpleImputer."
-            )
 
 
 def _explain_unreadable(estimator: BaseEstimator, X: Any, error: Exception) -> None:
