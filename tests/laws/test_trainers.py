@@ -178,14 +178,14 @@ def test_statistics_of_children_add_up_to_their_parent(trainer: str, problem: Pr
 @every_problem
 @every_trainer
 def test_training_pays(trainer: str, problem: Problem) -> None:
-    """The hard tree explains a good part of what the root leaves open; a start that only halves rows a little."""
+    """The hard tree explains a good part of what the root leaves open; what only halves rows or stops early, less."""
     source = problem.source()
     start = root(source, problem.impurity)
     tree = trained(TRAINERS[trainer](problem), source, problem.impurity)
     whole = hard_impurity(start, source, problem.impurity)
     best = hard_impurity(trained(GrowHard(), source, problem.impurity), source, problem.impurity)  # all that is to gain
     share = (whole - hard_impurity(tree, source, problem.impurity)) / (whole - best)
-    assert share > (0.1 if trainer == "grow projected" else 0.3)
+    assert share > {"grow projected": 0.1, "refine, stopped early": 0.2}.get(trainer, 0.3)
     assert start.n_nodes == 1  # what a trainer is given it leaves alone
 
 
