@@ -218,7 +218,7 @@ nb::tuple py_descend(InOut theta, InOut mean, InOut square, std::int64_t step, I
   double share = 1;
   {
     nb::gil_scoped_release release;
-    Team team(n_threads);
+    Team team(n_threads, Subnormals::kFlushed);
     const Adam adam{beta1, beta2, epsilon};
     Descent descent(shape, rows, choice, adam, decay);
     AdamState state{mean.data(), square.data(), step};
@@ -243,7 +243,7 @@ Out<double, 2> py_leaf_sums(In<float, 1> theta, In<float, 2> Z, Codes codes, Sta
   Signals signals;
   {
     nb::gil_scoped_release release;
-    Team team(n_threads);
+    Team team(n_threads, Subnormals::kFlushed);
     leaf_sums(shape, rows, theta.data(), S.data(), team, signals.poll());
   }
   signals.raise_caught();
@@ -260,7 +260,7 @@ Out<double, 1> py_gradient(In<float, 1> theta, In<float, 2> slope, In<float, 2> 
   Signals signals;
   {
     nb::gil_scoped_release release;
-    Team team(n_threads);
+    Team team(n_threads, Subnormals::kFlushed);
     gradient(shape, rows, theta.data(), slope.data(), theta_bar.data(), team, signals.poll());
   }
   signals.raise_caught();
