@@ -13,7 +13,7 @@
 namespace softwood {
 
 constexpr std::int64_t kChunk = 2048;   // rows of one batch in sweeps over all rows
-constexpr float kLazyOverhead = 4.0f;   // cost of a lazy visit over a dense one, per row (docs/performance.md)
+constexpr float kLazyOverhead = 2.0f;   // cost of a lazy visit over a dense one, per row (docs/performance.md)
 constexpr std::int32_t kLazyFrom = 48;  // trees with fewer questions are always swept densely
 
 struct Adam {
@@ -78,10 +78,10 @@ struct Descent {
     const float corrected = rate / (1 - std::pow(adam.beta1, static_cast<float>(state.step)));
     const float root = 1 / std::sqrt(1 - std::pow(adam.beta2, static_cast<float>(state.step)));
     const std::int64_t p = rows.p;
-    engine.gradient([&](std::int64_t node, std::int64_t first, std::int64_t n_columns, const float* gradient) {
-      const std::int64_t at = node * (p + 1) + first;
-      adam_step(gradient, n_columns, p - first, 1.0f / count, corrected, 1 - rate * decay, root, adam, theta + at,
-                state.mean + at, state.square + at);
+    engine.gradient([&](std::int64_t node, const float* gradient) {
+      const std::int64_t at = node * (p + 1);
+      adam_step(gradient, p + 1, p, 1.0f / count, corrected, 1 - rate * decay, root, adam, theta + at, state.mean + at,
+                state.square + at);
     });
     return std::accumulate(phi.begin(), phi.end(), 0.0) / count;
   }
@@ -163,9 +163,9 @@ inline void gradient(const SoftShape& shape, const SoftRows& rows, const float* 
   for (std::int64_t first = 0; first < rows.n && !interrupted(); first += kChunk) {
     engine.down(every.data() + first, std::min(kChunk, rows.n - first), theta, nullptr);
     engine.up(slope);
-    engine.gradient([&](std::int64_t node, std::int64_t column, std::int64_t n_columns, const float* part) {
-      double* to = theta_bar + node * (p + 1) + column;
-      for (std::int64_t j = 0; j < n_columns; ++j) to[j] += part[j];
+    engine.gradient([&](std::int64_t node, const float* part) {
+      double* to = theta_bar + node * (p + 1);
+      for (std::int64_t j = 0; j <= p; ++j) to[j] += part[j];
     });
   }
 }

@@ -57,17 +57,32 @@ SOFTWOOD_INLINE void transpose(const float* const* rows, float* to, std::int64_t
 }
 
 SOFTWOOD_INLINE bool any_above(const Lanes& value, float bound) {
+  typedef signed char Bytes __attribute__((vector_size(kLanes)));
   const IntLanes above = value > bound;
-  std::int64_t part[kLanes / 2];
-  std::memcpy(part, &above, sizeof part);
-  std::int64_t any = 0;
-  for (std::int64_t bits : part) any |= bits;
-  return any != 0;
+  const Bytes narrow = __builtin_convertvector(above, Bytes);
+  std::int64_t part[2];
+  std::memcpy(part, &narrow, sizeof part);
+  return (part[0] | part[1]) != 0;
 }
 
-// exp(-|.|)-free sigmoid: right = 1 / (1 + exp(-z)), left = exp(-z) right, both to full relative precision.
-// exp by 2^n 2^f: the magic number rounds to an integer whose bits are then the exponent; |z| is cut at 80.
-SOFTWOOD_INLINE void sigmoid(const Lanes& z, Lanes& left, Lanes& right) {
+// 1 / x for 1 <= x <= 2^120, to a unit or two in the last place: a guess from the bits, refined by two steps of the
+// third order. A division takes as long as all of it twice over.
+SOFTWOOD_INLINE Lanes reciprocal(const Lanes& x) {
+  IntLanes bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  bits = 0x7EF311C3 - bits;
+  Lanes r;
+  std::memcpy(&r, &bits, sizeof r);
+  for (int step = 0; step < 2; ++step) {
+    const Lanes error = 1.0f - x * r;
+    r += r * (error + error * error);
+  }
+  return r;
+}
+
+// 1 / (1 + exp(-z)). exp by 2^n 2^f: the magic number rounds to an integer whose bits are then the exponent; |z| is cut
+// at 80.
+SOFTWOOD_INLINE Lanes sigmoid(const Lanes& z) {
   Lanes y = z * -1.44269504088896341f;
   y = y > 115.0f ? Lanes{} + 115.0f : y;
   y = y < -115.0f ? Lanes{} - 115.0f : y;
@@ -85,8 +100,7 @@ SOFTWOOD_INLINE void sigmoid(const Lanes& z, Lanes& left, Lanes& right) {
   std::memcpy(&exponent, &rounded, sizeof exponent);
   bits += exponent << 23;
   std::memcpy(&e, &bits, sizeof e);
-  right = 1.0f / (1.0f + e);
-  left = e * right;
+  return reciprocal(1.0f + e);
 }
 
 }  // namespace softwood

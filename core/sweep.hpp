@@ -2,8 +2,7 @@
 //
 // A batch is cut into tiles of V * 16 rows, transposed so that a vector register holds one number of 16 rows. Phases:
 //   down      per tile   scores (matrix product) -> gates -> reach -> sums of the leaves, S = reach^T s
-//   up        per tile   expected costs from the leaves' slopes; score cotangents
-//   gradient  per node   theta_bar = Z_bar^T X
+//   up        per tile   expected costs from the leaves' slopes; score cotangents; theta_bar += Z_bar^T X
 // A visit is a (tile, node) pair, listed level by level. With tolerance > 0 a tile visits a child only if some row of
 // it arrives with more than that probability: a lazy sweep. What is cut has reach below the tolerance; its gate's
 // gradient is taken as 0. One number per row and visit is kept between phases (the gate, later its cotangent); reach is
@@ -20,8 +19,6 @@
 #include "parallel.hpp"
 
 namespace softwood {
-
-constexpr std::int32_t kSkipped = INT32_MIN;
 
 // The shape of a binary tree by its internal nodes, in breadth-first order. A child is an internal number >= 0, or
 // ~leaf number.
@@ -50,10 +47,6 @@ struct SoftRows {
   std::int64_t n, p, d;
 };
 
-struct Place {
-  std::int32_t tile, slot;
-};
-
 template <class T>
 struct Buffer {
   std::unique_ptr<T[], void (*)(T*)> data{nullptr, [](T*) {}};
@@ -67,22 +60,38 @@ struct Buffer {
   }
 };
 
+// Where one tile's numbers are, of its visits and then of the leaves it enters. `link` says where the cost of a child
+// will stand: a visit's slot, a leaf's place, and for a child that nobody enters its sibling's, so that it makes no
+// difference and no gradient.
 struct Tile {
-  float *X, *s;          // (p, R), (n_columns, R)
-  float* P;              // (visits, R) gates; after the sweep up, Z_bar
-  std::int32_t* node;    // (visits,)
-  std::int32_t* child;   // (visits, 2) slot of the child's visit, ~leaf, or kSkipped
-  std::int32_t* column;  // (n_columns,) which statistics s holds: of class counts only the classes present
-  std::int32_t n_visits, n_columns;
+  float *X, *s;              // (p, R), (n_columns, R)
+  float *X_rows, *s_rows;    // (R, padded p), (R, padded d) the same row by row, for products that run along columns
+  float* P;                  // (visits, R) gates; after the sweep up, Z_bar
+  std::int32_t* node;        // (visits,)
+  std::int32_t* parent;      // (visits,) 2 * slot of the parent + side
+  std::int32_t* link;        // (visits, 2)
+  std::int32_t* leaf;        // (n_leaves,)
+  std::int32_t* column;      // (n_columns,) which statistics s holds: of class counts only the classes present
+  std::int32_t first_place;  // what stands where in scratch: visits, zeros just before the leaves, leaves
+  std::int32_t n_visits, n_leaves, n_columns;
 };
 
-// Where a tile's leaves go: sums (leaves, d), and each row's likeliest leaf so far if wanted.
+// Where a tile's leaves go: sums (leaves, padded d), and each row's likeliest leaf so far if wanted. Leaves wait until
+// there are a few of them, whose sums are then taken together.
 struct LeafSink {
+  static constexpr int kWaiting = 8;
+
   float* S;
+  std::uint8_t* touched;  // (leaves,) whether a row of S holds anything yet
   std::int64_t d;
   Lanes* best;      // (V,) or null
   IntLanes* which;  // (V,)
+  float* reach;     // (kWaiting + 1, R)
+  int n_waiting = 0;
 };
+
+// Columns in whole vectors. The numbers past the last column are 0 from the start and stay so.
+constexpr std::int64_t padded(std::int64_t p) { return (p + kLanes - 1) / kLanes * kLanes; }
 
 template <int V>
 SOFTWOOD_INLINE void fill_columns(const SoftRows& rows, const std::int32_t* batch, std::int64_t count, Tile& tile) {
@@ -99,6 +108,14 @@ SOFTWOOD_INLINE void fill_columns(const SoftRows& rows, const std::int32_t* batc
     }
     for (; j < rows.p; ++j) {
       for (int i = 0; i < 4; ++i) tile.X[j * R + r + i] = z[i] ? z[i][j] : 0.0f;
+    }
+    for (int i = 0; i < 4; ++i) {
+      float* row = tile.X_rows + (r + i) * padded(rows.p);
+      if (z[i]) {
+        std::copy_n(z[i], rows.p, row);
+      } else {
+        std::fill_n(row, rows.p, 0.0f);
+      }
     }
   }
 }
@@ -119,6 +136,9 @@ SOFTWOOD_INLINE void fill_classes(const SoftRows& rows, const std::int32_t* batc
     }
     tile.s[at * R + r] = rows.s[batch[r]];
   }
+  const std::int64_t width = padded(rows.d);
+  std::fill_n(tile.s_rows, R * width, 0.0f);
+  for (int r = 0; r < R && r < count; ++r) tile.s_rows[r * width + rows.codes[batch[r]]] = rows.s[batch[r]];
 }
 
 template <int V>
@@ -127,14 +147,17 @@ SOFTWOOD_INLINE void fill_statistics(const SoftRows& rows, const std::int32_t* b
   tile.n_columns = static_cast<std::int32_t>(rows.d);
   for (std::int64_t c = 0; c < rows.d; ++c) {
     tile.column[c] = static_cast<std::int32_t>(c);
-    for (int r = 0; r < R; ++r) tile.s[c * R + r] = r < count ? rows.s[batch[r] * rows.d + c] : 0.0f;
+    for (int r = 0; r < R; ++r) {
+      const float value = r < count ? rows.s[batch[r] * rows.d + c] : 0.0f;
+      tile.s[c * R + r] = tile.s_rows[r * padded(rows.d) + c] = value;
+    }
   }
 }
 
-// Scores of K visits side by side: sixteen sums in registers.
+// Scores and gates of K visits side by side: sums in registers.
 template <int K, int V>
-SOFTWOOD_INLINE void score_visits(const float* theta,  // (n_internal, p + 1)
-                                  std::int64_t p, Tile& tile, std::int32_t slot) {
+SOFTWOOD_INLINE void gate_visits(const float* theta,  // (n_internal, p + 1)
+                                 std::int64_t p, Tile& tile, std::int32_t slot) {
   constexpr int R = V * kLanes;
   const float* w[K];
   Lanes z[K][V];
@@ -150,71 +173,139 @@ SOFTWOOD_INLINE void score_visits(const float* theta,  // (n_internal, p + 1)
     }
   }
   for (int k = 0; k < K; ++k) {
-    for (int v = 0; v < V; ++v) store(z[k][v], tile.P + (slot + k) * R + v * kLanes);
+    for (int v = 0; v < V; ++v) store(sigmoid(z[k][v]), tile.P + (slot + k) * R + v * kLanes);
   }
 }
 
-// Adds what reaches a leaf to its sums.
-template <int V>
-SOFTWOOD_INLINE void drop_in_leaf(std::int32_t leaf, const Lanes* reach, const Tile& tile, LeafSink& sink) {
+// out[k][c] += sum over rows of a[k][row] b[row][c], for K rows of a and C neighbouring vectors of columns. Rows of out
+// that hold nothing yet are written.
+template <int K, int C, int V>
+SOFTWOOD_INLINE void add_products(const float* a,  // (K, R)
+                                  const float* b,  // (R, n_columns)
+                                  std::int64_t n_columns, float* const* out, const std::uint8_t* const* holds) {
   constexpr int R = V * kLanes;
-  float* S = sink.S + leaf * sink.d;
+  Lanes acc[K][C] = {};
+  for (int r = 0; r < R; ++r) {
+    Lanes x[C];
+    for (int c = 0; c < C; ++c) load(x[c], b + r * n_columns + c * kLanes);
+    for (int k = 0; k < K; ++k) {
+      for (int c = 0; c < C; ++c) acc[k][c] += a[k * R + r] * x[c];
+    }
+  }
+  for (int k = 0; k < K; ++k) {
+    for (int c = 0; c < C; ++c) {
+      Lanes before = {};
+      if (!holds || *holds[k]) load(before, out[k] + c * kLanes);
+      store(before + acc[k][c], out[k] + c * kLanes);
+    }
+  }
+}
+
+// What reaches one leaf, against the statistics that the tile's rows have.
+template <int V>
+SOFTWOOD_INLINE void add_leaf(const Tile& tile, const float* reach, float* S) {
+  constexpr int R = V * kLanes;
   for (std::int32_t c = 0; c < tile.n_columns; ++c) {
-    Lanes total = Lanes{};
+    Lanes total = {};
     for (int v = 0; v < V; ++v) {
-      Lanes s;
+      Lanes s, here;
       load(s, tile.s + c * R + v * kLanes);
-      total += reach[v] * s;
+      load(here, reach + v * kLanes);
+      total += here * s;
     }
     S[tile.column[c]] += sum(total);
   }
-  for (int v = 0; sink.best && v < V; ++v) {
-    const IntLanes better = reach[v] > sink.best[v];
-    sink.which[v] = better ? IntLanes{} + leaf : sink.which[v];
-    sink.best[v] = better ? reach[v] : sink.best[v];
-  }
 }
 
-// Takes the rows of a tile to one child: a new visit, a leaf, or nothing where nobody arrives.
+// Adds what reaches the waiting leaves to their sums: by columns where the rows have few statistics between them (rows
+// of one class share a tile), else as a product.
 template <int V>
-SOFTWOOD_INLINE std::int32_t enter(std::int32_t child, const Lanes* reach, float tolerance, Tile& tile, float* scratch,
-                                   std::int32_t& end, LeafSink& sink) {
+SOFTWOOD_INLINE void empty_leaves(const Tile& tile, LeafSink& sink) {
+  constexpr int R = V * kLanes, K = LeafSink::kWaiting;
+  const std::int64_t width = padded(sink.d);
+  const std::int32_t* leaf = tile.leaf + tile.n_leaves - sink.n_waiting;
+  for (int k = 0; k < sink.n_waiting; ++k) {
+    if (!sink.touched[leaf[k]]) std::fill_n(sink.S + leaf[k] * width, width, 0.0f);
+    sink.touched[leaf[k]] = 1;
+  }
+  const bool by_columns = tile.n_columns * (V + 8) * kLanes < R * width;
+  if (by_columns || sink.n_waiting < K) {
+    for (int k = 0; k < sink.n_waiting; ++k) add_leaf<V>(tile, sink.reach + k * R, sink.S + leaf[k] * width);
+  } else {
+    for (std::int64_t first = 0; first < width; first += kLanes) {
+      float* out[K];
+      for (int k = 0; k < K; ++k) out[k] = sink.S + leaf[k] * width + first;
+      add_products<K, 1, V>(sink.reach, tile.s_rows + first, width, out, nullptr);
+    }
+  }
+  for (int k = 0; sink.best && k < sink.n_waiting; ++k) {
+    for (int v = 0; v < V; ++v) {
+      Lanes reach;
+      load(reach, sink.reach + k * R + v * kLanes);
+      const IntLanes better = reach > sink.best[v];
+      sink.which[v] = better ? IntLanes{} + leaf[k] : sink.which[v];
+      sink.best[v] = better ? reach : sink.best[v];
+    }
+  }
+  sink.n_waiting = 0;
+}
+
+struct Entry {
+  std::int32_t place;
+  std::int32_t arrives;  // 0 or 1
+};
+
+// Takes the rows of a tile to one child: a new visit or a leaf. Without a branch on who arrives, which no processor
+// could predict: what nobody enters is written over by what comes next.
+template <int V>
+SOFTWOOD_INLINE Entry enter(std::int32_t child, const Lanes* reach, float tolerance, std::int32_t parent, Tile& tile,
+                            float* scratch, LeafSink& sink) {
   constexpr int R = V * kLanes;
+  std::int32_t arrives = tolerance <= 0;
   if (tolerance > 0) {
-    bool arrives = false;
     for (int v = 0; v < V; ++v) arrives |= any_above(reach[v], tolerance);
-    if (!arrives) return kSkipped;
   }
   if (child < 0) {
-    drop_in_leaf<V>(~child, reach, tile, sink);
-    return child;
+    const std::int32_t place = tile.first_place + tile.n_leaves;
+    for (int v = 0; v < V; ++v) store(reach[v], sink.reach + sink.n_waiting * R + v * kLanes);
+    tile.leaf[tile.n_leaves] = ~child;
+    tile.n_leaves += arrives;
+    sink.n_waiting += arrives;
+    if (sink.n_waiting == LeafSink::kWaiting) empty_leaves<V>(tile, sink);
+    return {place, arrives};
   }
-  const std::int32_t slot = end++;
+  const std::int32_t slot = tile.n_visits;
   for (int v = 0; v < V; ++v) store(reach[v], scratch + static_cast<std::int64_t>(slot) * R + v * kLanes);
   tile.node[slot] = child;
-  return slot;
+  tile.parent[slot] = parent;
+  tile.n_visits += arrives;
+  return {slot, arrives};
 }
 
+// The first of two where it holds, else the second; by bits, because a compiler would branch.
+SOFTWOOD_INLINE std::int32_t either(std::int32_t holds, std::int32_t a, std::int32_t b) {
+  return (a & -holds) | (b & (holds - 1));
+}
+
+// Both children of a visit whose gates are known.
 template <int V>
-SOFTWOOD_INLINE void open_gate(const SoftShape& shape, float tolerance, Tile& tile, float* scratch, std::int32_t slot,
-                               std::int32_t& end, LeafSink& sink) {
+SOFTWOOD_INLINE void enter_children(const SoftShape& shape, float tolerance, Tile& tile, float* scratch,
+                                    std::int32_t slot, LeafSink& sink) {
   constexpr int R = V * kLanes;
-  Lanes reach[2][V];
+  Lanes left[V], right[V];
   for (int v = 0; v < V; ++v) {
-    float* P = tile.P + static_cast<std::int64_t>(slot) * R + v * kLanes;
-    Lanes z, left, right, here;
-    load(z, P);
+    Lanes P, here;
+    load(P, tile.P + static_cast<std::int64_t>(slot) * R + v * kLanes);
     load(here, scratch + static_cast<std::int64_t>(slot) * R + v * kLanes);
-    sigmoid(z, left, right);
-    reach[0][v] = here * left;
-    reach[1][v] = here * right;
-    store(right, P);
+    right[v] = here * P;
+    left[v] = here - right[v];
   }
-  const std::int32_t node = tile.node[slot];
-  for (int side = 0; side < 2; ++side) {
-    tile.child[2 * slot + side] =
-        enter<V>(shape.child[2 * node + side], reach[side], tolerance, tile, scratch, end, sink);
-  }
+  const std::int32_t* child = &shape.child[2 * tile.node[slot]];
+  const Entry low = enter<V>(child[0], left, tolerance, 2 * slot, tile, scratch, sink);
+  const Entry high = enter<V>(child[1], right, tolerance, 2 * slot + 1, tile, scratch, sink);
+  const std::int32_t nothing = tile.first_place - 1;
+  tile.link[2 * slot] = either(low.arrives, low.place, either(high.arrives, high.place, nothing));
+  tile.link[2 * slot + 1] = either(high.arrives, high.place, either(low.arrives, low.place, nothing));
 }
 
 // Scores, gates and reach of one tile, level by level, down to the leaves' sums.
@@ -223,18 +314,19 @@ SOFTWOOD_INLINE void sweep_tile_down(const SoftShape& shape, const float* theta,
                                      Tile& tile, float* scratch, LeafSink& sink) {
   constexpr int R = V * kLanes;
   tile.node[0] = 0;
+  tile.n_visits = 1;
+  tile.n_leaves = 0;
   for (int r = 0; r < R; ++r) scratch[r] = 1;
-  std::int32_t begin = 0, end = 1;
-  while (begin < end) {
+  for (std::int32_t begin = 0; begin < tile.n_visits;) {
+    const std::int32_t end = tile.n_visits;
     std::int32_t slot = begin;
-    for (; slot + K <= end; slot += K) score_visits<K, V>(theta, p, tile, slot);
-    for (; slot + 2 <= end; slot += 2) score_visits<2, V>(theta, p, tile, slot);
-    if (slot < end) score_visits<1, V>(theta, p, tile, slot);
-    const std::int32_t level_end = end;
-    for (slot = begin; slot < level_end; ++slot) open_gate<V>(shape, tolerance, tile, scratch, slot, end, sink);
-    begin = level_end;
+    for (; slot + K <= end; slot += K) gate_visits<K, V>(theta, p, tile, slot);
+    for (; slot + 2 <= end; slot += 2) gate_visits<2, V>(theta, p, tile, slot);
+    if (slot < end) gate_visits<1, V>(theta, p, tile, slot);
+    for (slot = begin; slot < end; ++slot) enter_children<V>(shape, tolerance, tile, scratch, slot, sink);
+    begin = end;
   }
-  tile.n_visits = end;
+  empty_leaves<V>(tile, sink);
 }
 
 // reach of every visit again, from the gates.
@@ -242,36 +334,36 @@ template <int V>
 SOFTWOOD_INLINE void reach_again(const Tile& tile, float* scratch) {
   constexpr int R = V * kLanes;
   for (int r = 0; r < R; ++r) scratch[r] = 1;
-  for (std::int32_t slot = 0; slot < tile.n_visits; ++slot) {
-    const std::int32_t left = tile.child[2 * slot], right = tile.child[2 * slot + 1];
+  for (std::int32_t slot = 1; slot < tile.n_visits; ++slot) {
+    const std::int64_t parent = tile.parent[slot] >> 1;
+    const float side = static_cast<float>(tile.parent[slot] & 1);
     for (int v = 0; v < V; ++v) {
-      Lanes P, here;
-      load(P, tile.P + static_cast<std::int64_t>(slot) * R + v * kLanes);
-      load(here, scratch + static_cast<std::int64_t>(slot) * R + v * kLanes);
-      const Lanes taken = here * P;
-      if (left >= 0) store(here - taken, scratch + static_cast<std::int64_t>(left) * R + v * kLanes);
-      if (right >= 0) store(taken, scratch + static_cast<std::int64_t>(right) * R + v * kLanes);
+      Lanes P, above;
+      load(P, tile.P + parent * R + v * kLanes);
+      load(above, scratch + parent * R + v * kLanes);
+      const Lanes right = above * P, left = above - right;
+      store(left + side * (right - left), scratch + static_cast<std::int64_t>(slot) * R + v * kLanes);
     }
   }
 }
 
-// Expected cost of a child: a leaf's slope against the rows' statistics, or what its own visit left in scratch.
-template <int V>
-SOFTWOOD_INLINE void cost_of(std::int32_t child, const float* slope, std::int64_t d, const Tile& tile,
-                             const float* scratch, Lanes* cost) {
+// Costs of K neighbouring leaves of a tile: their slopes against the rows' statistics.
+template <int K, int V>
+SOFTWOOD_INLINE void cost_leaves(const float* slope,  // (leaves, d)
+                                 std::int64_t d, const Tile& tile, std::int32_t first, float* scratch) {
   constexpr int R = V * kLanes;
-  if (child >= 0) {
-    for (int v = 0; v < V; ++v) load(cost[v], scratch + static_cast<std::int64_t>(child) * R + v * kLanes);
-    return;
-  }
-  const float* a = slope + ~child * d;
-  for (int v = 0; v < V; ++v) cost[v] = Lanes{};
+  Lanes cost[K][V] = {};
   for (std::int32_t c = 0; c < tile.n_columns; ++c) {
+    const float* of_column = slope + tile.column[c];
     for (int v = 0; v < V; ++v) {
       Lanes s;
       load(s, tile.s + c * R + v * kLanes);
-      cost[v] += a[tile.column[c]] * s;
+      for (int k = 0; k < K; ++k) cost[k][v] += of_column[tile.leaf[first + k] * d] * s;
     }
+  }
+  float* out = scratch + static_cast<std::int64_t>(tile.first_place + first) * R;
+  for (int k = 0; k < K; ++k) {
+    for (int v = 0; v < V; ++v) store(cost[k][v], out + k * R + v * kLanes);
   }
 }
 
@@ -279,79 +371,81 @@ SOFTWOOD_INLINE void cost_of(std::int32_t child, const float* slope, std::int64_
 template <int V>
 SOFTWOOD_INLINE void sweep_tile_up(const float* slope,  // (leaves, d)
                                    std::int64_t d, Tile& tile, float* scratch) {
-  constexpr int R = V * kLanes;
+  constexpr int R = V * kLanes, K = 16 / V;
   reach_again<V>(tile, scratch);
+  std::fill_n(scratch + static_cast<std::int64_t>(tile.first_place - 1) * R, R, 0.0f);
+  std::int32_t leaf = 0;
+  for (; leaf + K <= tile.n_leaves; leaf += K) cost_leaves<K, V>(slope, d, tile, leaf, scratch);
+  for (; leaf < tile.n_leaves; ++leaf) cost_leaves<1, V>(slope, d, tile, leaf, scratch);
   for (std::int32_t slot = tile.n_visits - 1; slot >= 0; --slot) {
-    Lanes cost[2][V];
-    const std::int32_t left = tile.child[2 * slot], right = tile.child[2 * slot + 1];
-    // A branch nobody enters costs what its sibling costs: no difference, no gradient.
-    if (left != kSkipped) cost_of<V>(left, slope, d, tile, scratch, cost[0]);
-    if (right != kSkipped) cost_of<V>(right, slope, d, tile, scratch, cost[1]);
+    const float* low = scratch + static_cast<std::int64_t>(tile.link[2 * slot]) * R;
+    const float* high = scratch + static_cast<std::int64_t>(tile.link[2 * slot + 1]) * R;
     for (int v = 0; v < V; ++v) {
-      const Lanes low = left != kSkipped ? cost[0][v] : right != kSkipped ? cost[1][v] : Lanes{};
-      const Lanes gap = right != kSkipped ? cost[1][v] - low : Lanes{};
-      float* P = tile.P + static_cast<std::int64_t>(slot) * R + v * kLanes;
+      float* gate = tile.P + static_cast<std::int64_t>(slot) * R + v * kLanes;
       float* here = scratch + static_cast<std::int64_t>(slot) * R + v * kLanes;
-      Lanes probability, reach;
-      load(probability, P);
+      Lanes P, reach, left, right;
+      load(left, low + v * kLanes);
+      load(right, high + v * kLanes);
+      load(P, gate);
       load(reach, here);
-      const Lanes step = probability * gap;
-      store(reach * (step - probability * step), P);
-      store(low + step, here);
+      const Lanes step = P * (right - left);
+      store(reach * (step - P * step), gate);
+      store(left + step, here);
     }
   }
 }
 
-// out[k][c] = sum over rows of Z_bar[k] X[c] for K neighbouring slots and C neighbouring columns; with kOffset also
-// out[k][C] = sum over rows of Z_bar[k].
-template <int K, int C, int V, bool kOffset>
-SOFTWOOD_INLINE void lane_products(const Place* places, std::int32_t n_places, const Tile* tiles, std::int64_t column,
-                                   float* out, std::int64_t stride) {
-  constexpr int R = V * kLanes;
-  Lanes acc[K][C] = {}, offset[K] = {};
-  for (std::int32_t i = 0; i < n_places; ++i) {
-    const float* z = tiles[places[i].tile].P + static_cast<std::int64_t>(places[i].slot) * R;
-    const float* x = tiles[places[i].tile].X + column * R;
-    for (int v = 0; v < V; ++v) {
-      Lanes cotangent[K];
-      for (int k = 0; k < K; ++k) load(cotangent[k], z + k * R + v * kLanes);
-      for (int c = 0; c < C; ++c) {
-        Lanes value;
-        load(value, x + c * R + v * kLanes);
-        for (int k = 0; k < K; ++k) acc[k][c] += cotangent[k] * value;
-      }
-      if constexpr (kOffset) {
-        for (int k = 0; k < K; ++k) offset[k] += cotangent[k];
-      }
-    }
-  }
+// Where the gradient of a block of rows is added up: one row per node, its weights and then a vector of offset sums.
+struct GradientSink {
+  float* sums;            // (n_internal, stride)
+  std::uint8_t* touched;  // (n_internal,) whether a row holds anything yet
+  std::int64_t stride;    // padded(p) + kLanes
+};
+
+// Adds Z_bar^T X of K neighbouring slots and C neighbouring vectors of columns.
+template <int K, int C, int V>
+SOFTWOOD_INLINE void add_slots(const Tile& tile, std::int32_t slot, std::int64_t n_columns, std::int64_t first,
+                               GradientSink& sink) {
+  float* out[K];
+  const std::uint8_t* touched[K];
   for (int k = 0; k < K; ++k) {
-    for (int c = 0; c < C; ++c) out[k * stride + c] = sum(acc[k][c]);
-    if constexpr (kOffset) out[k * stride + C] = sum(offset[k]);
+    out[k] = sink.sums + tile.node[slot + k] * sink.stride + first;
+    touched[k] = sink.touched + tile.node[slot + k];
   }
+  const float* Z_bar = tile.P + static_cast<std::int64_t>(slot) * V * kLanes;
+  add_products<K, C, V>(Z_bar, tile.X_rows + first, n_columns, out, touched);
 }
 
-// Columns [first, first + count) of K neighbouring slots, and after them the offsets where these are the last columns.
-template <int K, int V>
-SOFTWOOD_INLINE void product_row(const Place* places, std::int32_t n_places, const Tile* tiles, std::int64_t first,
-                                 std::int64_t count, bool last, float* out, std::int64_t stride) {
-  constexpr int C = K == 1 ? 8 : 4;
-  const std::int64_t tail = last ? std::min<std::int64_t>(count, (count - 1) % C + 1) : 0;  // columns kept for the end
-  std::int64_t column = 0;
-  for (; column + C <= count - tail; column += C) {
-    lane_products<K, C, V, false>(places, n_places, tiles, first + column, out + column, stride);
-  }
-  if (last && tail == C) {
-    lane_products<K, C, V, true>(places, n_places, tiles, first + column, out + column, stride);
-    return;
-  }
-  for (; column + 1 < count; ++column) {
-    lane_products<K, 1, V, false>(places, n_places, tiles, first + column, out + column, stride);
-  }
-  if (column < count && last)
-    lane_products<K, 1, V, true>(places, n_places, tiles, first + column, out + column, stride);
-  if (column < count && !last) {
-    lane_products<K, 1, V, false>(places, n_places, tiles, first + column, out + column, stride);
+template <int K, int C, int V>
+SOFTWOOD_INLINE void add_columns(const Tile& tile, std::int64_t n_columns, std::int64_t first, GradientSink& sink) {
+  std::int32_t slot = 0;
+  for (; slot + K <= tile.n_visits; slot += K) add_slots<K, C, V>(tile, slot, n_columns, first, sink);
+  for (; slot < tile.n_visits; ++slot) add_slots<1, C, V>(tile, slot, n_columns, first, sink);
+}
+
+// Adds a tile's part of the gradient. The offsets come last: they mark their rows as touched.
+template <int V>
+SOFTWOOD_INLINE void add_gradient(const Tile& tile, std::int64_t p, GradientSink& sink) {
+  constexpr int R = V * kLanes;
+  const std::int64_t n_columns = padded(p);
+  std::int64_t first = 0;
+  for (; first + 4 * kLanes <= n_columns; first += 4 * kLanes) add_columns<6, 4, V>(tile, n_columns, first, sink);
+  const std::int64_t rest = (n_columns - first) / kLanes;
+  if (rest == 3) add_columns<6, 3, V>(tile, n_columns, first, sink);
+  if (rest == 2) add_columns<8, 2, V>(tile, n_columns, first, sink);
+  if (rest == 1) add_columns<8, 1, V>(tile, n_columns, first, sink);
+  for (std::int32_t slot = 0; slot < tile.n_visits; ++slot) {
+    const std::int32_t node = tile.node[slot];
+    float* to = sink.sums + node * sink.stride + n_columns;
+    Lanes total = {};
+    if (sink.touched[node]) load(total, to);
+    for (int v = 0; v < V; ++v) {
+      Lanes z;
+      load(z, tile.P + static_cast<std::int64_t>(slot) * R + v * kLanes);
+      total += z;
+    }
+    store(total, to);
+    sink.touched[node] = 1;
   }
 }
 
@@ -373,14 +467,32 @@ SOFTWOOD_CLONES void down(const SoftShape& shape, const float* theta, std::int64
 }
 
 template <int V>
-SOFTWOOD_CLONES void up(const float* slope, std::int64_t d, Tile& tile, float* scratch) {
+SOFTWOOD_CLONES void up(const float* slope, std::int64_t d, std::int64_t p, Tile& tile, float* scratch,
+                        GradientSink& sink) {
   sweep_tile_up<V>(slope, d, tile, scratch);
+  add_gradient<V>(tile, p, sink);
 }
 
-template <int K, int V>
-SOFTWOOD_CLONES void products(const Place* places, std::int32_t n_places, const Tile* tiles, std::int64_t first,
-                              std::int64_t count, bool last, float* out, std::int64_t stride) {
-  product_row<K, V>(places, n_places, tiles, first, count, last, out, stride);
+// One node's gradient (p + 1): the sums of all blocks that touched it, gathered in the first of them.
+SOFTWOOD_CLONES inline float* add_up(const GradientSink* blocks, std::int64_t n_blocks, std::int64_t node,
+                                     std::int64_t p, float* nothing) {
+  float* total = nullptr;
+  for (std::int64_t block = 0; block < n_blocks; ++block) {
+    if (!blocks[block].touched[node]) continue;
+    float* part = blocks[block].sums + node * blocks[block].stride;
+    for (std::int64_t j = 0; total && j < blocks[block].stride; j += kLanes) {
+      Lanes a, b;
+      load(a, total + j);
+      load(b, part + j);
+      store(a + b, total + j);
+    }
+    if (!total) total = part;
+  }
+  if (!total) return nothing;
+  Lanes offset;
+  load(offset, total + padded(p));
+  total[p] = sum(offset);
+  return total;
 }
 
 }  // namespace softwood

@@ -156,8 +156,9 @@ class Linears(AbstractQuestions):
         return (self._score(X, k) > 0).astype(np.int32)
 
     def probabilities(self, X: npt.NDArray[Any], rows: npt.NDArray[Any]) -> FloatArray:
-        half = 0.5 * np.tanh(0.5 * (np.asarray(X, dtype=np.float64) @ self.weights[rows].T + self.bias[rows]))
-        return np.stack([0.5 - half, 0.5 + half], axis=-1)
+        score = self.weights[rows] @ np.asarray(X, dtype=np.float64).T + self.bias[rows][:, None]
+        half = 0.5 * np.tanh(0.5 * score)  # (k, n): a node's numbers next to each other
+        return np.stack([0.5 - half, 0.5 + half]).transpose(2, 1, 0)
 
     def features(self, k: int) -> npt.NDArray[np.int32]:
         return np.flatnonzero(self.weights[k]).astype(np.int32)

@@ -102,15 +102,15 @@ class Tree:
 
     def reach(self, X: npt.NDArray[Any]) -> FloatArray:
         """(n, m) the probability that a row reaches a node by the soft answers."""
-        P = np.ones((X.shape[0], self.n_nodes))
+        P = np.ones((self.n_nodes, X.shape[0]))  # a node's numbers next to each other
         for index, questions in enumerate(self.tables):
             nodes = np.flatnonzero(self.table == index)
             answers = questions.probabilities(X, self.row[nodes])
             for child in range(answers.shape[2]):
-                P[:, self.topology.first_child[nodes] + child] = answers[:, :, child]
+                P[self.topology.first_child[nodes] + child] = answers[:, :, child].T
         for level in self.topology.levels[1:]:
-            P[:, level] *= P[:, self.topology.parent[level]]
-        return P
+            P[level] *= P[self.topology.parent[level]]
+        return P.T
 
     def visited(self, X: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """(n, m) whether a row passes a node on its one path."""
@@ -129,7 +129,7 @@ class Tree:
     ) -> Tree:
         """The tree of the nodes that remain, with the rows of the question tables that they ask."""
         instead = np.full(self.n_nodes, -1) if stand_in is None else stand_in
-        nodes, arity = self._remaining(collapse, instead)
+        nodes, arity = self.remaining(collapse, instead)
         asking = arity > 0
         table = np.where(asking, self.table[nodes], -1).astype(np.int8)
         row = np.zeros(nodes.size, dtype=np.int32)
@@ -142,7 +142,7 @@ class Tree:
         values, statistics = self.values[nodes], self.statistics[nodes]
         return Tree(Topology(arity), tuple(tables), table, row, statistics, values, self.n_features)
 
-    def _remaining(
+    def remaining(
         self, collapse: npt.NDArray[np.bool_], stand_in: npt.NDArray[Any]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
         """The nodes that remain, breadth first, and how many children each keeps."""

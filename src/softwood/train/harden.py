@@ -20,7 +20,7 @@ from softwood.train.base import AbstractTrainer, Run
 from softwood.tree import Tree
 
 FloatArray = npt.NDArray[np.float64]
-SAMPLE, CHUNK = 16384, 2048  # rows that tell what is expected in empty branches, and rows at once
+SAMPLE, CHUNK = 8192, 1024  # rows that tell what is expected in empty branches, and rows at once
 
 
 @dataclass(frozen=True)
@@ -40,31 +40,36 @@ class Harden(AbstractTrainer):
         return _on_partition(tree.keep(np.zeros(tree.n_nodes, dtype=bool), _idle(tree)), source)
 
     def _without_thin_branches(self, tree: Tree, source: ArraySource) -> Tree:
-        """Rows of a branch that goes take its sibling, so that counts change: again until none is thin."""
+        """Rows of a branch that goes take its sibling, so that counts change: again until none is thin.
+
+        What is expected hardly changes when a branch goes in which nothing is expected: that is found once.
+        """
+        expected = _expected(tree, source) if self._spares_empty else np.zeros(tree.n_nodes)
         while True:
             leaf, amounts = source.leaf_of(tree), (source.copies, source.targets.weight)
             at_leaves = [np.bincount(leaf, amount, tree.n_nodes).astype(np.float64) for amount in amounts]
             taken = _summed_up(tree, np.stack(at_leaves, axis=1))  # (m, 2)
             least = np.array([max(1, self.min_samples_leaf), self.min_weight_fraction_leaf * taken[0, 1]])
-            is_thin = np.asarray((taken < least).any(axis=1))
-            if self._spares_empty and (taken[:, 0] == 0).any():
-                is_thin &= self._expected(tree, source) < self.least_expected
+            is_thin = np.asarray((taken < least).any(axis=1)) & (expected < self.least_expected)
             stand_in = _fullest(tree, taken[:, 0], is_thin)
             if (stand_in < 0).all():
                 return tree
-            tree = tree.keep(np.zeros(tree.n_nodes, dtype=bool), stand_in)
+            nowhere = np.zeros(tree.n_nodes, dtype=bool)
+            expected = expected[tree.remaining(nowhere, stand_in)[0]]
+            tree = tree.keep(nowhere, stand_in)
 
     @property
     def _spares_empty(self) -> bool:
         return self.values == "soft" and self.min_samples_leaf <= 1 and self.min_weight_fraction_leaf <= 0
 
-    def _expected(self, tree: Tree, source: ArraySource) -> FloatArray:
-        """(m,) rows expected at each node by the soft answers, from a sample where rows are many."""
-        rows = source.order[:: -(-source.n // SAMPLE)]
-        reach = np.zeros(tree.n_nodes)
-        for first in range(0, rows.size, CHUNK):
-            reach += tree.reach(source.X[rows[first : first + CHUNK]]).sum(axis=0)
-        return reach * source.n / rows.size
+
+def _expected(tree: Tree, source: ArraySource) -> FloatArray:
+    """(m,) rows expected at each node by the soft answers, from a sample where rows are many."""
+    rows = source.order[:: -(-source.n // SAMPLE)]
+    reach = np.zeros(tree.n_nodes)
+    for first in range(0, rows.size, CHUNK):
+        reach += tree.reach(source.X[rows[first : first + CHUNK]]).sum(axis=0)
+    return reach * source.n / rows.size
 
 
 def _on_partition(tree: Tree, source: ArraySource) -> Tree:
