@@ -190,13 +190,15 @@ ImpurityChoice checked_impurity(const std::string& name, double reg_lambda, std:
   return {Impurity::kNewton, reg_lambda};
 }
 
-using InOut = nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using InOut = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-nb::tuple py_descend(InOut theta, InOut mean, InOut square, std::int64_t step, In<std::int32_t, 2> batches,
-                     In<float, 1> rates, float decay, float beta1, float beta2, float epsilon, In<float, 2> Z,
-                     Codes codes, Statistics s, std::int64_t d, In<std::int32_t, 1> first_child,
-                     In<std::int32_t, 1> rank, nb::ndarray<std::int32_t, nb::ndim<1>, nb::c_contig> leaf_of,
-                     float tolerance, std::string impurity, double reg_lambda, int n_threads) {
+nb::tuple py_descend(InOut<float> theta, InOut<float> mean, InOut<float> square, std::int64_t step,
+                     In<std::int32_t, 2> batches, In<float, 1> rates, float decay, float beta1, float beta2,
+                     float epsilon, In<float, 2> Z, Codes codes, Statistics s, std::int64_t d,
+                     In<std::int32_t, 1> first_child, In<std::int32_t, 1> rank,
+                     nb::ndarray<std::int32_t, nb::ndim<1>, nb::c_contig> leaf_of, float tolerance,
+                     std::string impurity, double reg_lambda, int n_threads) {
   const SoftRows rows = checked_rows(Z, codes, s, d);
   const SoftShape shape = checked_shape(first_child, theta.shape(0), rows.p);
   const ImpurityChoice choice = checked_impurity(impurity, reg_lambda, d);
@@ -297,6 +299,14 @@ nb::tuple py_make_bins(In<T, 2> X, In<std::int64_t, 1> order, In<double, 1> weig
     offsets.push_back(lows.size());
   }
   return nb::make_tuple(codes, array_of(offsets), array_of(lows), array_of(highs));
+}
+
+void py_shuffle(InOut<std::int32_t> numbers, std::int64_t drawn, std::uint64_t seed) {
+  const std::int64_t n = static_cast<std::int64_t>(numbers.shape(0));
+  check(n < std::numeric_limits<std::int32_t>::max(), "numbers must be fewer than 2^31");
+  check(drawn >= 0 && drawn <= n, "drawn must be from 0 to the count of the numbers");
+  nb::gil_scoped_release release;
+  shuffle(numbers.data(), n, drawn, seed);
 }
 
 // What both encodings of the targets share when a tree is grown.
@@ -435,6 +445,7 @@ NB_MODULE(_core, m) {
   m.def("grow_dense", &py_grow_dense, nb::arg("codes").noconvert(), nb::arg("offsets"), nb::arg("low"), nb::arg("high"),
         nb::arg("copies"), nb::arg("impurity"), nb::arg("parameter"), nb::arg("limits"), nb::arg("n_threads"),
         nb::arg("s"));
+  m.def("shuffle", &py_shuffle, nb::arg("numbers").noconvert(), nb::arg("drawn"), nb::arg("seed"));
   m.def("row_hash", &py_row_hash<float>, nb::arg("X").noconvert(), nb::arg("n_threads"));
   m.def("row_hash", &py_row_hash<double>, nb::arg("X").noconvert(), nb::arg("n_threads"));
   m.def("column_moments", &py_column_moments<float>, nb::arg("X").noconvert(), nb::arg("order"), nb::arg("weight"),

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "parallel.hpp"
@@ -52,6 +53,18 @@ void row_hash(const T* X,  // (n, p)
     for (; i + kAbreast <= stop; i += kAbreast) hash_abreast<kAbreast>(X + i * p, p, hash + i);
     for (; i < stop; ++i) hash_abreast<1>(X + i * p, p, hash + i);
   });
+}
+
+// Moves a random choice of the numbers, in random order, to the first `drawn` places: Fisher and Yates by splitmix64. A
+// place is a product's upper half, which prefers some places by less than one part in 2^32.
+inline void shuffle(std::int32_t* numbers, std::int64_t n, std::int64_t drawn, std::uint64_t seed) {
+  for (std::int64_t i = 0; i < drawn; ++i) {
+    seed += 0x9E3779B97F4A7C15ull;
+    std::uint64_t x = (seed ^ (seed >> 30)) * 0xBF58476D1CE4E5B9ull;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+    const std::uint64_t chance = (x ^ (x >> 31)) >> 32;
+    std::swap(numbers[i], numbers[i + ((chance * static_cast<std::uint64_t>(n - i)) >> 32)]);
+  }
 }
 
 // Weighted mean and standard deviation of each column over the rows `order`; a constant column gets scale 0.

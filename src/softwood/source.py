@@ -25,6 +25,31 @@ FloatArray = npt.NDArray[np.float64]
 RowArray = npt.NDArray[np.int64]
 
 
+class Batches:
+    """Shuffled epochs cut into full batches; all rows in order when they fit in one."""
+
+    def __init__(self, n: int, size: int, rng: np.random.Generator) -> None:
+        self.size, self._rng = min(size, n), rng
+        self._rows = np.arange(n, dtype=np.int32)
+        self._per_epoch = n // self.size
+        self._left = 0  # batches of this epoch not yet drawn
+
+    def draw(self, count: int) -> npt.NDArray[np.int32]:
+        """(count, size) the rows of the next batches."""
+        if self.size == self._rows.size:
+            return np.tile(self._rows, (count, 1))
+        drawn, made = np.empty((count, self.size), dtype=np.int32), 0
+        while made < count:
+            if not self._left:
+                self._left = self._per_epoch
+                _core.shuffle(self._rows, self._per_epoch * self.size, int(self._rng.integers(2**63)))
+            taken = min(self._left, count - made)
+            first = (self._per_epoch - self._left) * self.size
+            drawn[made : made + taken] = self._rows[first : first + taken * self.size].reshape(taken, self.size)
+            made, self._left = made + taken, self._left - taken
+        return drawn
+
+
 class ArraySource:
     """A table in memory: user's X, the rows of it that count in canonical order, and their targets."""
 
@@ -69,16 +94,9 @@ class ArraySource:
             self._bins[max_bins] = Bins.of(self.X, self.order, self.targets.weight, max_bins, self.n_threads)
         return self._bins[max_bins]
 
-    def batches(self, rng: np.random.Generator, size: int) -> Iterator[npt.NDArray[np.int32]]:
-        """Row numbers of one batch after another, for ever: shuffled epochs, or all rows when they fit in one."""
-        if size >= self.n:
-            every = np.arange(self.n, dtype=np.int32)
-            while True:
-                yield every
-        while True:
-            epoch = rng.permutation(self.n).astype(np.int32)
-            for start in range(0, self.n - size + 1, size):
-                yield epoch[start : start + size]
+    def batches(self, rng: np.random.Generator, size: int) -> Batches:
+        """Row numbers of one batch after another, for ever, drawn from the generator."""
+        return Batches(self.n, size, rng)
 
     def leaf_of(self, tree: Tree) -> npt.NDArray[np.int32]:
         """(n,) the leaf of each row by the tree's hard questions."""

@@ -276,8 +276,8 @@ def test_folds_do_not_follow_the_order_of_the_rows() -> None:
 
 
 def some_batches(seed: int, size: int, n: int = 50, count: int = 12) -> list[np.ndarray]:
-    stream = source_of(zoo.table(n)).batches(np.random.default_rng(seed), size)
-    return [next(stream).copy() for _ in range(count)]
+    batches = source_of(zoo.table(n)).batches(np.random.default_rng(seed), size)
+    return list(batches.draw(count))
 
 
 @pytest.mark.parametrize("size", [1, 7, 25, 49])
@@ -299,9 +299,16 @@ def test_an_epoch_has_no_row_twice_and_batches_are_full(size: int) -> None:
     assert (np.concatenate(batches[:per_epoch]) != np.concatenate(batches[per_epoch:])).any()
 
 
+@pytest.mark.parametrize("size", [7, 25])
+def test_batches_do_not_depend_on_how_many_are_drawn_at_once(size: int) -> None:
+    batches = source_of(zoo.table(50)).batches(np.random.default_rng(0), size)
+    parts = [batches.draw(count) for count in (1, 5, 2, 4)]
+    assert (np.concatenate(parts) == some_batches(0, size)).all()
+
+
 @pytest.mark.parametrize("size", [50, 51, 10_000])
 def test_a_batch_is_all_rows_in_order_where_they_fit(size: int) -> None:
     generator = np.random.default_rng(0)
-    stream = source_of(zoo.table(50)).batches(generator, size)
-    assert all((next(stream) == np.arange(50)).all() for _ in range(3))
+    drawn = source_of(zoo.table(50)).batches(generator, size).draw(3)
+    assert (drawn == np.arange(50)).all() and drawn.shape == (3, 50)
     assert generator.integers(1000) == np.random.default_rng(0).integers(1000)  # nothing was drawn

@@ -26,6 +26,7 @@ from softwood.tree import Tree
 
 FloatArray = npt.NDArray[np.float64]
 CALLS = 20  # calls of the kernel in one descent: progress is told, batches drawn, validation watched, so often
+DRAWN = 2**22  # row numbers drawn for one call at most, save for a batch that is larger
 MOST_LEAVES = 4096  # a larger tree is refined in the shape it was grown, not completed
 
 
@@ -75,9 +76,9 @@ class Descend:
         rates = cosine(self.rate, self.n_steps)
         batches = engine.source.batches(run.rng, self.batch_size)
         adam = Adam(self.decay)
-        for call in filter(len, np.array_split(np.arange(self.n_steps), CALLS)):
-            drawn = np.stack([next(batches) for _ in call])
-            objective = engine.descend(theta, memory, drawn, rates[call], adam)
+        n_calls = max(CALLS, -(-self.n_steps * batches.size // DRAWN))
+        for call in filter(len, np.array_split(np.arange(self.n_steps), n_calls)):
+            objective = engine.descend(theta, memory, batches.draw(len(call)), rates[call], adam)
             run.history.extend(objective.tolist())
             run.progress(float(call[-1] + 1) / self.n_steps, float(objective[-1]))
             if lookout is not None and lookout.stop(theta):
