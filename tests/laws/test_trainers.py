@@ -24,7 +24,7 @@ from softwood.train.grow_projected import GrowProjected
 from softwood.train.harden import Harden
 from softwood.train.prune import Prune
 from softwood.train.refine import CALLS, Descend, Lbfgs, Lookout, Refine, Watch, completed
-from softwood.train.select import Select, Stage, misses, squares
+from softwood.train.select import Folds, Select, Stage, misses, squares
 from softwood.tree import Tree
 
 N, P = 240, 4
@@ -91,7 +91,8 @@ def select(problem: Problem) -> AbstractTrainer:
     def build(decay: float, quick: bool) -> AbstractTrainer:
         return refined(replace(ADAM, decay=decay, n_steps=20 if quick else 60))
 
-    return Select(0.1, [Stage(lambda best: [0.01, 1.0]), Stage(lambda best: [best / 2])], build, problem.judge, 2)
+    stages = [Stage(lambda best: [0.01, 1.0]), Stage(lambda best: [best / 2])]
+    return Select(0.1, stages, build, problem.judge, Folds(2))
 
 
 TRAINERS: dict[str, Callable[[Problem], AbstractTrainer]] = {
@@ -219,7 +220,7 @@ def test_no_steps_keep_the_soft_questions(problem: Problem, optimizer: Descend |
 @every_problem
 def test_select_without_rivals_is_its_first_setting(problem: Problem) -> None:
     source = problem.source()
-    only: Select[float] = Select(0.1, [], lambda decay, quick: refined(), problem.judge, 2)
+    only: Select[float] = Select(0.1, [], lambda decay, quick: refined(), problem.judge, Folds(2))
     picked = only.choose(source, problem.impurity, Run(np.random.default_rng(0)))
     assert picked == 0.1
 
@@ -228,7 +229,8 @@ def test_select_takes_the_setting_that_is_better_on_rows_not_trained_on() -> Non
     """Depth 0 against depth 4, either way round."""
     problem = PROBLEMS[0]
     for first, rival in ((0, 4), (4, 0)):
-        search = Select(first, [Stage(lambda best, to=rival: [to])], lambda depth, quick: GrowHard(depth), misses, 3)
+        stages = [Stage(lambda best, to=rival: [to])]
+        search = Select(first, stages, lambda depth, quick: GrowHard(depth), misses, Folds(3))
         assert search.choose(problem.source(), problem.impurity, Run(np.random.default_rng(0))) == 4
 
 

@@ -20,13 +20,14 @@ from softwood.train.grow_projected import GrowProjected
 from softwood.train.harden import Harden
 from softwood.train.prune import Prune
 from softwood.train.refine import Descend, Lbfgs, Refine, Watch
-from softwood.train.select import Select, Stage, misses, squares
+from softwood.train.select import Folds, Select, Stage, misses, squares
 
 Auto = Literal["auto"]
 SEARCHED_WORK = 1e11  # multiply-adds of one descent, a second or less, above which nothing is searched
 SEARCHED_ROWS = 50_000  # rows above which sums over all rows cost as much as steps
 QUICK = 4  # a candidate of the search takes a quarter of the steps
-DECAYS = (0.02, 0.3, 1.0)  # alternatives to the first decay, 0.1
+DECAYS = (0.02, 0.05, 0.2, 0.4, 1.0)  # alternatives to the first decay, 0.1
+PROJECTED_DECAYS = (0.1, 0.4)  # decays of the second start
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ def _global(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
         return build(first, False)
     stages = _stages(recipe, source.n)
     judge = {"misses": misses, "squares": squares}[recipe.judge]
-    return Select(first, stages, build, judge, 5 if source.n < 2500 else 1)
+    return Select(first, stages, build, judge, _folds(source.n))
 
 
 TRAININGS: dict[str, Callable[[Recipe, ArraySource], AbstractTrainer]] = {
@@ -121,16 +122,29 @@ def descent_work(recipe: Recipe, source: ArraySource) -> float:
     return float(descent.n_steps) * min(descent.batch_size, source.n) * questions * (2.0 * source.p + 30.0)
 
 
+def _folds(n: int) -> Folds:
+    """The fewer rows, the more of them must judge."""
+    if n < 2500:
+        return Folds(5, 5 if n < 500 else 2)
+    return Folds(3, 1) if n < 20_000 else Folds()
+
+
 def _stages(recipe: Recipe, n: int) -> Sequence[Stage[Setting]]:
-    """Decay, then another start, then smaller depths, then CART as it is."""
+    """Decay and start together, then smaller depths, then CART as it is."""
     depths = [depth for depth in range((recipe.max_depth or 0) - 2, 0, -2) if 2**depth <= n][:3]
     plain = [recipe.max_depth, *depths[:1]]
-    decays = DECAYS if recipe.weight_decay == "auto" else ()
     return [
-        Stage(lambda best: [replace(best, decay=decay) for decay in decays], 0.5),
-        Stage(lambda best: [replace(best, start="projected")], 1.0),
+        Stage(partial(_decays_and_starts, searched=recipe.weight_decay == "auto"), 0.5),
         *(Stage(partial(_at_depth, depth=depth)) for depth in depths),
         Stage(lambda best: [Setting(depth, start="plain") for depth in plain]),
+    ]
+
+
+def _decays_and_starts(best: Setting, searched: bool) -> Sequence[Setting]:
+    decays, projected = (DECAYS, PROJECTED_DECAYS) if searched else ((), (best.decay,))
+    return [
+        *(replace(best, decay=decay) for decay in decays),
+        *(replace(best, start="projected", decay=decay) for decay in projected),
     ]
 
 

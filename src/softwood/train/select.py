@@ -1,14 +1,15 @@
 """Select: choose among settings by folds inside the training rows, then train the winner on all of them.
 
-Coordinate-wise: each stage offers alternatives to the best setting so far, all judged on the same held-out rows by the
-mean of their hard and soft answers, which halves the noise. An alternative wins only by more than its stage's caution,
-in standard errors of the row-by-row difference: a simpler tree need only be no worse, another start must be better.
+Coordinate-wise: each stage offers rivals to the best setting so far, all judged on the same held-out rows by the mean
+of their hard and soft answers, which halves the noise. Where rivals are many they race: the first folds judge all of
+them, the rest only the few that did best. The best rival wins only by more than its stage's caution, in standard errors
+of the row-by-row difference: a simpler tree need only be no worse, another start must be better.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from softwood.tree import Tree
 
 FloatArray = npt.NDArray[np.float64]
 CHUNK = 4096  # rows judged at once
+KEPT = 3  # rivals of a stage that all folds judge
 S = TypeVar("S", bound=Hashable)
 Judge = Callable[[Tree, ArraySource], FloatArray]  # (n,) the loss of each row, times its weight
 
@@ -34,6 +36,14 @@ class Stage(Generic[S]):
 
 
 @dataclass(frozen=True)
+class Folds:
+    """How many parts of the rows judge in turn, and how many of them judge every rival."""
+
+    count: int = 1  # 1: a holdout of a fifth
+    first: int = 1
+
+
+@dataclass(frozen=True)
 class Select(AbstractTrainer, Generic[S]):
     """Settings are judged by ``build(setting, True)``, the quick form; the winner is trained in full."""
 
@@ -41,7 +51,7 @@ class Select(AbstractTrainer, Generic[S]):
     stages: Sequence[Stage[S]]
     build: Callable[[S, bool], AbstractTrainer]
     judge: Judge
-    n_folds: int = 1  # 1: a holdout of a fifth
+    folds: Folds = field(default_factory=Folds)
 
     def train(self, tree: Tree, source: ArraySource, impurity: AbstractImpurity, run: Run) -> Tree:
         best = self.choose(source, impurity, run)
@@ -49,32 +59,46 @@ class Select(AbstractTrainer, Generic[S]):
 
     def choose(self, source: ArraySource, impurity: AbstractImpurity, run: Run) -> S:
         """The best setting found, stage by stage."""
-        parts = split_rows(source, self.n_folds, int(run.rng.integers(2**31)))
-        seed = int(run.rng.integers(2**31))
-        if not parts:  # every row has the same x: nothing to judge by
-            return self.first
-        best, losses = self.first, self._losses(self.first, parts, impurity, seed, run)
-        for stage in self.stages:
-            for rival in [each for each in stage.rivals(best) if each != best]:
-                rival_losses = self._losses(rival, parts, impurity, seed, run)
-                if is_better(losses - rival_losses, stage.caution):
-                    best, losses = rival, rival_losses
+        parts = split_rows(source, self.folds.count, int(run.rng.integers(2**31)))
+        trials = _Trials(self, parts, impurity, int(run.rng.integers(2**31)), run.n_threads)
+        best = self.first
+        for stage in self.stages if parts else ():  # no parts, every row has the same x: nothing to judge by
+            rivals = [each for each in stage.rivals(best) if each != best]
+            if len(rivals) > KEPT:
+                rivals = sorted(rivals, key=lambda each: trials.losses(each, self.folds.first).sum())[:KEPT]
+            rival = min(rivals, key=lambda each: trials.losses(each).sum(), default=best)
+            if is_better(trials.losses(best) - trials.losses(rival), stage.caution):
+                best = rival
         return best
 
-    def _losses(
+
+class _Trials(Generic[S]):
+    """What settings lose on each part of the rows, found once."""
+
+    def __init__(
         self,
-        setting: S,
+        select: Select[S],
         parts: Sequence[tuple[ArraySource, ArraySource]],
         impurity: AbstractImpurity,
         seed: int,
-        run: Run,
-    ) -> FloatArray:
-        trainer, found = self.build(setting, True), []
-        for rows, rest in parts:
-            quiet = Run(np.random.default_rng(seed), run.n_threads)
-            tree = trainer.train(root(rows, impurity), rows, impurity, quiet)
-            found += [self.judge(tree, part) for part in rest.chunks(CHUNK)]
-        return np.concatenate(found)
+        n_threads: int,
+    ) -> None:
+        self.select, self.parts, self.impurity = select, parts, impurity
+        self.seed, self.n_threads = seed, n_threads
+        self.found: dict[S, list[FloatArray]] = {}
+
+    def losses(self, setting: S, n_parts: int | None = None) -> FloatArray:
+        """The loss of each row of the first parts."""
+        wanted = len(self.parts) if n_parts is None else min(n_parts, len(self.parts))
+        found = self.found.setdefault(setting, [])
+        found += [self._losses(setting, *part) for part in self.parts[len(found) : wanted]]
+        return np.concatenate(found[:wanted])
+
+    def _losses(self, setting: S, rows: ArraySource, rest: ArraySource) -> FloatArray:
+        quiet = Run(np.random.default_rng(self.seed), self.n_threads)
+        trainer = self.select.build(setting, True)
+        tree = trainer.train(root(rows, self.impurity), rows, self.impurity, quiet)
+        return np.concatenate([self.select.judge(tree, part) for part in rest.chunks(CHUNK)])
 
 
 def is_better(gains: FloatArray, caution: float) -> bool:
