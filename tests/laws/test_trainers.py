@@ -24,7 +24,7 @@ from softwood.train.grow_projected import GrowProjected
 from softwood.train.harden import Harden
 from softwood.train.prune import Prune
 from softwood.train.refine import CALLS, Descend, Lbfgs, Lookout, Refine, Watch, completed
-from softwood.train.select import Folds, Select, Stage, misses, squares
+from softwood.train.select import Folds, Select, Stage, class_losses, number_losses
 from softwood.tree import Tree
 
 N, P = 240, 4
@@ -67,12 +67,12 @@ def counts(ids: np.ndarray, w: np.ndarray) -> AbstractTargets:
 
 
 PROBLEMS = [
-    Problem("gini", Gini(), counts, misses),
-    Problem("entropy", Entropy(), counts, misses),
-    Problem("soft labels", Gini(), lambda ids, w: soft_labels(Q[ids], w), misses),
-    Problem("variance", Variance(), lambda ids, w: centred_moments(SCORE[ids], w)[0], squares),
+    Problem("gini", Gini(), counts, class_losses),
+    Problem("entropy", Entropy(), counts, class_losses),
+    Problem("soft labels", Gini(), lambda ids, w: soft_labels(Q[ids], w), class_losses),
+    Problem("variance", Variance(), lambda ids, w: centred_moments(SCORE[ids], w)[0], number_losses),
     Problem("newton", Newton(1.0), lambda ids, w: newton_pairs(G[ids], H[ids], w), second_order),
-    Problem("a user's impurity", zoo.Tsallis(3.0), counts, misses),
+    Problem("a user's impurity", zoo.Tsallis(3.0), counts, class_losses),
 ]
 
 ADAM = Descend(n_steps=60, batch_size=100, rate=0.1)
@@ -230,8 +230,21 @@ def test_select_takes_the_setting_that_is_better_on_rows_not_trained_on() -> Non
     problem = PROBLEMS[0]
     for first, rival in ((0, 4), (4, 0)):
         stages = [Stage(lambda best, to=rival: [to])]
-        search = Select(first, stages, lambda depth, quick: GrowHard(depth), misses, Folds(3))
+        search = Select(first, stages, lambda depth, quick: GrowHard(depth), class_losses, Folds(3))
         assert search.choose(problem.source(), problem.impurity, Run(np.random.default_rng(0))) == 4
+
+
+@pytest.mark.parametrize("problem", PROBLEMS[:3], ids=lambda problem: problem.name)
+def test_class_losses_are_misses_and_brier_scores_of_both_answers(problem: Problem) -> None:
+    source = problem.source(weight=np.random.default_rng(3).uniform(0.5, 2.0, N))
+    tree = trained(refined(), source, problem.impurity)
+    s, w = source.targets.dense(), source.targets.weight
+    X_rows, leaves = source.X[source.order], tree.topology.leaves
+    expected = np.zeros(source.n)
+    for answer in (tree.values[tree.apply(X_rows)], tree.reach(X_rows)[:, leaves] @ tree.values[leaves]):
+        for i, q in enumerate(answer):
+            expected[i] += 0.5 * w[i] * (1 - (s[i] / w[i])[np.argmax(q)] + ((s[i] / w[i] - q) ** 2).sum())
+    np.testing.assert_allclose(class_losses(tree, source), expected, rtol=1e-9)
 
 
 # The objective never rises.

@@ -51,7 +51,7 @@ class AbstractTreeEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     feature_importances_: FloatArray
 
     _impurities: ClassVar[tuple[str, ...]]  # the names that fit this kind of target
-    _judge: ClassVar[Literal["misses", "squares"]]  # what counts on held-out rows
+    _judge: ClassVar[Literal["classes", "numbers"]]  # what counts on held-out rows
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -126,7 +126,7 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
     """
 
     _impurities: ClassVar[tuple[str, ...]] = ("gini", "entropy")
-    _judge: ClassVar[Literal["misses", "squares"]] = "misses"
+    _judge: ClassVar[Literal["classes", "numbers"]] = "classes"
 
     classes_: npt.NDArray[Any]
     n_classes_: int

@@ -114,7 +114,7 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
     """
 
     _impurities: ClassVar[tuple[str, ...]] = ("variance",)
-    _judge: ClassVar[Literal["misses", "squares"]] = "squares"
+    _judge: ClassVar[Literal["classes", "numbers"]] = "numbers"
 
     def __init__(
         self,

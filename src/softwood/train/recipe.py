@@ -20,7 +20,7 @@ from softwood.train.grow_projected import GrowProjected
 from softwood.train.harden import Harden
 from softwood.train.prune import Prune
 from softwood.train.refine import Descend, Lbfgs, Refine, Watch
-from softwood.train.select import Folds, Select, Stage, misses, squares
+from softwood.train.select import Folds, Select, Stage, class_losses, number_losses
 
 Auto = Literal["auto"]
 SEARCHED_WORK = 1e11  # multiply-adds of one descent, a second or less, above which nothing is searched
@@ -55,7 +55,7 @@ class Recipe:
     max_leaf_nodes: int | None = None
     max_bins: int = 255
     ccp_alpha: float = 0.0
-    judge: Literal["misses", "squares"] = "squares"  # what the search counts on held-out rows
+    judge: Literal["classes", "numbers"] = "numbers"  # what the search counts on held-out rows
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def _global(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
     if not searched(recipe, source):
         return build(first, False)
     stages = _stages(recipe, source.n)
-    judge = {"misses": misses, "squares": squares}[recipe.judge]
+    judge = {"classes": class_losses, "numbers": number_losses}[recipe.judge]
     return Select(first, stages, build, judge, _folds(source.n))
 
 

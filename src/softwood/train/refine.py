@@ -137,7 +137,7 @@ class Refine(AbstractTrainer):
         rows, held_out = source, None
         if self.watch is not None:
             held_out, rows = source.parted(self.watch.fraction, int(run.rng.integers(2**31)))
-        theta = self.split.soften(_asked(tree, origin[topology.internal]), source.units, run.rng).astype(np.float32)
+        theta = self.split.soften(asked_of(tree, origin[topology.internal]), source.units, run.rng).astype(np.float32)
         engine = self._engine(rows, topology, impurity)
         lookout = None
         if self.watch is not None and held_out is not None and held_out.n > 0:
@@ -187,7 +187,8 @@ def soft_tree(theta: Theta, engine: AbstractEngine) -> Tree:
     return Tree.of_one_kind(topology, questions, S, values, source.p)
 
 
-def _asked(tree: Tree, origin: npt.NDArray[np.int64]) -> Asked:
+def asked_of(tree: Tree, origin: npt.NDArray[np.int64]) -> Asked:
+    """The questions of some nodes of a tree, -1 where there is no node yet."""
     known = np.maximum(origin, 0)
     table = np.where(origin >= 0, tree.table[known], -1).astype(np.int8)
     return Asked(tree.tables, table, np.where(table >= 0, tree.row[known], 0).astype(np.int32))

@@ -116,15 +116,22 @@ def split_rows(source: ArraySource, n_folds: int, seed: int) -> list[tuple[Array
     ]
 
 
-def misses(tree: Tree, source: ArraySource) -> FloatArray:
-    """The weight answered with another class than its own; s are class weights."""
+def class_losses(tree: Tree, source: ArraySource) -> FloatArray:
+    """The weight answered with another class than its own, and the Brier score; s are class weights.
+
+    Misses are what is asked for, but a few hundred rows can hardly count them; the Brier score knows by how much.
+    """
     s = source.targets.dense()
-    rows = np.arange(len(s))
-    hits = [s[rows, answer.argmax(axis=1)] for answer in _answers(tree, source)]
-    return np.asarray(s.sum(axis=1) - np.mean(hits, axis=0))
+    rows, w = np.arange(len(s)), s.sum(axis=1)
+    losses = []
+    for q in _answers(tree, source):
+        misses = w - s[rows, q.argmax(axis=1)]
+        brier = (s * s).sum(axis=1) / w - 2 * (s * q).sum(axis=1) + w * (q * q).sum(axis=1)
+        losses.append(misses + brier)
+    return np.asarray(np.mean(losses, axis=0))
 
 
-def squares(tree: Tree, source: ArraySource) -> FloatArray:
+def number_losses(tree: Tree, source: ArraySource) -> FloatArray:
     """Squared errors; s are moments (w, w y, w y^2)."""
     w, wy, wyy = source.targets.dense().T
     return np.asarray(np.mean([w * v[:, 0] ** 2 - 2 * wy * v[:, 0] + wyy for v in _answers(tree, source)], axis=0))
