@@ -34,8 +34,9 @@ from softwood.train.refine import asked_of, completed
 from softwood.train.schedule import cosine
 
 N_ROWS = 16_000
-STEPS, REPEATS = 20, 9  # of one call that is timed; calls, of which the fastest counts
+STEPS, REPEATS = 100, 5  # of one call that is timed, a twentieth of a fit; calls, of which the fastest counts
 WARM_UP = 600  # steps of 2000 before the tree is held still
+LAZY_OVERHEAD = 2  # the core's rule: a step is lazy where it visits less than one pair in so many
 PER_GATE = 30  # vector operations of a (row, node) pair besides products: sigmoid 22, reach 2, costs 5, offset 1
 
 
@@ -141,9 +142,10 @@ def measured(shape: Shape, n_threads: int) -> tuple[float, float, Topology]:
 
 def line(shape: Shape, n_threads: int, peak: float, speed: float) -> str:
     seconds, share, topology = measured(shape, n_threads)
+    kind = "lazy" if share * LAZY_OVERHEAD < 1 else "dense"
+    share = share if kind == "lazy" else 1.0
     floor = operations(shape, topology, share) / peak
     memory = bytes_moved(shape, topology) / speed
-    kind = "lazy" if share < 1 else "dense"
     return (
         f"d{shape.depth:<3} p {shape.p:<4} {shape.target:<11} batch {shape.batch:<5} {kind:<6} {share:6.3f} "
         f"{n_threads:>7} {1e6 * seconds:>9.1f} {1e6 * floor:>9.1f} {1e6 * memory:>9.1f} {seconds / floor:>7.2f}"
