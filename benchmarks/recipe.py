@@ -3,8 +3,9 @@
     python -m benchmarks.recipe --data FOLDER [--only VARIANT ...] [--sets NAME ...] [--depths 4 6] [--seeds 2]
 
 Data sets are those that benchmarks.single_tree does not report, and the official training rows of those that come with
-test rows of their own (which are never read here). A quarter of the rows judges. Scores are 100 x accuracy or R2 of
-hard answers; a variant is compared with the default on the same rows, and +- is the standard error over data sets.
+test rows of their own (which are never read here). A quarter of at most 12,000 rows judges; with ``--rows 300`` fits
+have 300 rows and up to 8,000 others judge. Scores are 100 x accuracy or R2 of hard answers; a variant is compared with
+the default on the same rows, and +- is the standard error over data sets.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from unittest.mock import patch
 
 import numpy as np
 from benchmarks.cart import timed
-from benchmarks.single_tree import Table, parts_of, read_table
+from benchmarks.single_tree import Table, read_table
 
 from softwood import TreeClassifier, TreeRegressor
 
@@ -36,6 +37,15 @@ NUMBERS = (
 )  # fmt: skip
 MOST_ROWS = 12_000  # of one data set: enough to tell variants apart, and each is fitted often
 HELD_OUT = 0.25
+MOST_JUDGES = 8000  # rows that judge a fit to few rows
+
+
+@dataclass(frozen=True)
+class Case:
+    """Which rows, and the seed of the fit."""
+
+    n_rows: int | None
+    seed: int
 
 
 @dataclass(frozen=True)
@@ -82,31 +92,41 @@ def table_of(folder: Path, name: str) -> Table:
     """The rows to choose by."""
     table = read_table(folder, name)
     keep = np.ones(len(table.y), dtype=bool) if table.is_test is None else ~table.is_test
-    rows = np.flatnonzero(keep)
-    if rows.size > MOST_ROWS:
-        rows = np.random.default_rng(0).choice(rows, MOST_ROWS, replace=False)
-    return Table(table.X[rows], table.y[rows], None)
+    return Table(table.X[keep], table.y[keep], None)
 
 
-def score_of(variant: Variant, table: Table, is_classes: bool, depth: int, seed: int) -> tuple[float, float]:
+def rows_of(table: Table, n_rows: int | None, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows to fit and rows that judge."""
+    n = len(table.y)
+    order = np.random.default_rng([seed, n]).permutation(n)
+    if n_rows is None:
+        order = order[:MOST_ROWS]
+        n_judges = round(HELD_OUT * order.size)
+        return order[n_judges:], order[:n_judges]
+    return order[:n_rows], order[n_rows : n_rows + MOST_JUDGES]
+
+
+def score_of(variant: Variant, table: Table, is_classes: bool, depth: int, case: Case) -> tuple[float, float]:
     """The held-out score of one fit, and its seconds."""
-    X, X_test, y, y_test = parts_of(table, HELD_OUT, seed, is_classes)
+    fit, judge = rows_of(table, case.n_rows, case.seed)
     model: Callable[..., Any] = TreeClassifier if is_classes else TreeRegressor
-    tree = model(**({"max_depth": depth, "random_state": seed} | variant.settings))
+    tree = model(**({"max_depth": depth, "random_state": case.seed} | variant.settings))
     with ExitStack() as stack:
         for name, value in variant.constants.items():
             stack.enter_context(patch(name, value))
-        seconds, _ = timed(partial(tree.fit, X, y))
-    return 100 * float(tree.score(X_test, y_test)), seconds
+        seconds, _ = timed(partial(tree.fit, table.X[fit], table.y[fit]))
+    return 100 * float(tree.score(table.X[judge], table.y[judge])), seconds
 
 
-def scores_of(variant: Variant, folder: Path, names: Sequence[str], depths: Sequence[int], seeds: int) -> np.ndarray:
-    """(sets, depths, 2): mean score and seconds over the seeds."""
+def scores_of(
+    variant: Variant, folder: Path, names: Sequence[str], depths: Sequence[int], cases: Sequence[Case]
+) -> np.ndarray:
+    """(sets, depths, 2): mean score and seconds over the cases."""
     found = np.empty((len(names), len(depths), 2))
     for i, name in enumerate(names):
         table, is_classes = table_of(folder, name), name in CLASSES
         for k, depth in enumerate(depths):
-            found[i, k] = np.mean([score_of(variant, table, is_classes, depth, seed) for seed in range(seeds)], axis=0)
+            found[i, k] = np.mean([score_of(variant, table, is_classes, depth, case) for case in cases], axis=0)
     return found
 
 
@@ -141,6 +161,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--sets", nargs="+", default=[*CLASSES, *NUMBERS], metavar="NAME")
     parser.add_argument("--depths", nargs="+", type=int, default=[4, 6, 8])
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--rows", type=int, help="rows to fit")
     parser.add_argument("--base", default="fixed", help="the variant that others are compared with")
     parser.add_argument("--detail", action="store_true", help="also each data set's difference")
     options = parser.parse_args(given)
@@ -148,7 +169,8 @@ def main(given: Sequence[str] | None = None) -> int:
         parser.error("a folder of Parquet files is needed (--data, SOFTWOOD_DATA).")
     base = np.empty(0)
     for name in dict.fromkeys([options.base, *options.only]):
-        found = scores_of(VARIANTS[name], Path(options.data), options.sets, options.depths, options.seeds)
+        cases = [Case(options.rows, seed) for seed in range(options.seeds)]
+        found = scores_of(VARIANTS[name], Path(options.data), options.sets, options.depths, cases)
         base = base if base.size else found
         print(line(name, found, base, options.depths), flush=True)
         if options.detail and found is not base:

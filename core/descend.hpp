@@ -12,9 +12,10 @@
 
 namespace softwood {
 
-constexpr std::int64_t kChunk = 2048;   // rows of one batch in sweeps over all rows
-constexpr float kLazyOverhead = 2.0f;   // cost of a lazy visit over a dense one, per row (docs/performance.md)
-constexpr std::int32_t kLazyFrom = 48;  // trees with fewer questions are always swept densely
+constexpr std::int64_t kChunk = 2048;    // rows of one batch in sweeps over all rows
+constexpr float kLazyOverhead = 2.0f;    // cost of a lazy visit over a dense one, per row (docs/performance.md)
+constexpr std::int32_t kLazyFrom = 48;   // trees with fewer questions are always swept densely
+constexpr std::int64_t kSortFrom = 128;  // columns of statistics times questions from which sorting a batch pays
 
 struct Adam {
   float beta1, beta2, epsilon;
@@ -117,10 +118,11 @@ inline double descend(Descent& descent, const Plan& plan, float* theta, AdamStat
   std::unique_ptr<Engine<1>> lazy;
   std::unique_ptr<Engine<4>> dense;
   std::vector<std::int32_t> by_class(plan.count), by_leaf(plan.count);
+  const bool sorts = rows.codes && (may_be_lazy || (rows.d - 1) * shape.n_internal > kSortFrom);
   double share = may_be_lazy ? 0 : 1;
   for (std::int64_t step = 0; step < plan.steps && !interrupted(); ++step) {
     const std::int32_t* batch = plan.batches + step * plan.count;
-    if (rows.codes) {
+    if (sorts) {
       order_by(batch, plan.count, rows.d, [&](std::int32_t row) { return rows.codes[row]; }, by_class.data());
       batch = by_class.data();
     }

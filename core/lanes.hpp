@@ -41,6 +41,12 @@ SOFTWOOD_INLINE float sum(const Lanes& value) {
   return two[0] + two[1];
 }
 
+// Asks for a row that comes next while others are worked on.
+template <class T>
+SOFTWOOD_INLINE void prefetch(const T* x, std::int64_t p) {
+  for (std::int64_t j = 0; j < p; j += 64 / static_cast<std::int64_t>(sizeof(T))) __builtin_prefetch(x + j);
+}
+
 // Writes four rows of four numbers as four columns.
 SOFTWOOD_INLINE void transpose(const float* const* rows, float* to, std::int64_t stride) {
   Quad a, b, c, d;

@@ -194,12 +194,6 @@ SOFTWOOD_INLINE bool all_finite(const T* x, std::int64_t count) {
   return total == 0;
 }
 
-// Asks for rows that come next while others are on their way.
-template <class T>
-SOFTWOOD_INLINE void prefetch(const T* x, std::int64_t p) {
-  for (std::int64_t j = 0; j < p; j += 64 / static_cast<std::int64_t>(sizeof(T))) __builtin_prefetch(x + j);
-}
-
 // Leaves of at most kTogether rows; whether all their numbers are finite, where that is asked.
 template <class T>
 SOFTWOOD_CLONES bool route_together(const RoutePlan& plan, const T* X, int n, bool check, EightNumbers* octets,

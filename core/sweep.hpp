@@ -93,13 +93,22 @@ struct LeafSink {
 // Columns in whole vectors. The numbers past the last column are 0 from the start and stay so.
 constexpr std::int64_t padded(std::int64_t p) { return (p + kLanes - 1) / kLanes * kLanes; }
 
+// Whether leaves are summed column by column rather than as a product with the rows' statistics: where the rows of a
+// tile have few statistics between them, as rows of one class do.
+template <int V>
+constexpr bool sums_by_columns(std::int64_t n_columns, std::int64_t d) {
+  return n_columns * (V + 8) * kLanes < V * kLanes * padded(d);
+}
+
 template <int V>
 SOFTWOOD_INLINE void fill_columns(const SoftRows& rows, const std::int32_t* batch, std::int64_t count, Tile& tile) {
   constexpr int R = V * kLanes;
+  constexpr int kAhead = 8;                           // rows: a batch's rows lie anywhere, far beyond the caches
   static constexpr float kNothing[4] = {0, 0, 0, 0};  // rows past the batch's end: no matter, they weigh nothing
   for (int r = 0; r < R; r += 4) {
     const float* z[4];
     for (int i = 0; i < 4; ++i) z[i] = r + i < count ? rows.Z + batch[r + i] * rows.p : nullptr;
+    for (int i = kAhead; i < kAhead + 4 && r + i < count; ++i) prefetch(rows.Z + batch[r + i] * rows.p, rows.p);
     std::int64_t j = 0;
     for (; j + 4 <= rows.p; j += 4) {
       const float* at[4];
@@ -136,6 +145,7 @@ SOFTWOOD_INLINE void fill_classes(const SoftRows& rows, const std::int32_t* batc
     }
     tile.s[at * R + r] = rows.s[batch[r]];
   }
+  if (sums_by_columns<V>(tile.n_columns, rows.d)) return;
   const std::int64_t width = padded(rows.d);
   std::fill_n(tile.s_rows, R * width, 0.0f);
   for (int r = 0; r < R && r < count; ++r) tile.s_rows[r * width + rows.codes[batch[r]]] = rows.s[batch[r]];
@@ -145,11 +155,13 @@ template <int V>
 SOFTWOOD_INLINE void fill_statistics(const SoftRows& rows, const std::int32_t* batch, std::int64_t count, Tile& tile) {
   constexpr int R = V * kLanes;
   tile.n_columns = static_cast<std::int32_t>(rows.d);
+  const bool by_columns = sums_by_columns<V>(rows.d, rows.d);
   for (std::int64_t c = 0; c < rows.d; ++c) {
     tile.column[c] = static_cast<std::int32_t>(c);
     for (int r = 0; r < R; ++r) {
       const float value = r < count ? rows.s[batch[r] * rows.d + c] : 0.0f;
-      tile.s[c * R + r] = tile.s_rows[r * padded(rows.d) + c] = value;
+      tile.s[c * R + r] = value;
+      if (!by_columns) tile.s_rows[r * padded(rows.d) + c] = value;
     }
   }
 }
@@ -178,25 +190,28 @@ SOFTWOOD_INLINE void gate_visits(const float* theta,  // (n_internal, p + 1)
 }
 
 // out[k][c] += sum over rows of a[k][row] b[row][c], for K rows of a and C neighbouring vectors of columns. Rows of out
-// that hold nothing yet are written.
+// that hold nothing yet are written. A sum waits for the one before: where sums are few, rows take turns at several.
 template <int K, int C, int V>
 SOFTWOOD_INLINE void add_products(const float* a,  // (K, R)
                                   const float* b,  // (R, n_columns)
                                   std::int64_t n_columns, float* const* out, const std::uint8_t* const* holds) {
-  constexpr int R = V * kLanes;
-  Lanes acc[K][C] = {};
-  for (int r = 0; r < R; ++r) {
-    Lanes x[C];
-    for (int c = 0; c < C; ++c) load(x[c], b + r * n_columns + c * kLanes);
-    for (int k = 0; k < K; ++k) {
-      for (int c = 0; c < C; ++c) acc[k][c] += a[k * R + r] * x[c];
+  constexpr int R = V * kLanes, kTurns = K * C >= 8 ? 1 : K * C >= 4 ? 2 : 4;
+  Lanes acc[kTurns][K][C] = {};
+  for (int r = 0; r < R; r += kTurns) {
+    for (int turn = 0; turn < kTurns; ++turn) {
+      Lanes x[C];
+      for (int c = 0; c < C; ++c) load(x[c], b + (r + turn) * n_columns + c * kLanes);
+      for (int k = 0; k < K; ++k) {
+        for (int c = 0; c < C; ++c) acc[turn][k][c] += a[k * R + r + turn] * x[c];
+      }
     }
   }
   for (int k = 0; k < K; ++k) {
     for (int c = 0; c < C; ++c) {
-      Lanes before = {};
-      if (!holds || *holds[k]) load(before, out[k] + c * kLanes);
-      store(before + acc[k][c], out[k] + c * kLanes);
+      Lanes total = {};
+      if (!holds || *holds[k]) load(total, out[k] + c * kLanes);
+      for (int turn = 0; turn < kTurns; ++turn) total += acc[turn][k][c];
+      store(total, out[k] + c * kLanes);
     }
   }
 }
@@ -217,8 +232,7 @@ SOFTWOOD_INLINE void add_leaf(const Tile& tile, const float* reach, float* S) {
   }
 }
 
-// Adds what reaches the waiting leaves to their sums: by columns where the rows have few statistics between them (rows
-// of one class share a tile), else as a product.
+// Adds what reaches the waiting leaves to their sums.
 template <int V>
 SOFTWOOD_INLINE void empty_leaves(const Tile& tile, LeafSink& sink) {
   constexpr int R = V * kLanes, K = LeafSink::kWaiting;
@@ -228,8 +242,7 @@ SOFTWOOD_INLINE void empty_leaves(const Tile& tile, LeafSink& sink) {
     if (!sink.touched[leaf[k]]) std::fill_n(sink.S + leaf[k] * width, width, 0.0f);
     sink.touched[leaf[k]] = 1;
   }
-  const bool by_columns = tile.n_columns * (V + 8) * kLanes < R * width;
-  if (by_columns || sink.n_waiting < K) {
+  if (sums_by_columns<V>(tile.n_columns, sink.d) || sink.n_waiting < K) {
     for (int k = 0; k < sink.n_waiting; ++k) add_leaf<V>(tile, sink.reach + k * R, sink.S + leaf[k] * width);
   } else {
     for (std::int64_t first = 0; first < width; first += kLanes) {
@@ -420,7 +433,9 @@ template <int K, int C, int V>
 SOFTWOOD_INLINE void add_columns(const Tile& tile, std::int64_t n_columns, std::int64_t first, GradientSink& sink) {
   std::int32_t slot = 0;
   for (; slot + K <= tile.n_visits; slot += K) add_slots<K, C, V>(tile, slot, n_columns, first, sink);
-  for (; slot < tile.n_visits; ++slot) add_slots<1, C, V>(tile, slot, n_columns, first, sink);
+  for (; slot + 4 <= tile.n_visits; slot += 4) add_slots<4, C, V>(tile, slot, n_columns, first, sink);
+  for (; slot + 2 <= tile.n_visits; slot += 2) add_slots<2, C, V>(tile, slot, n_columns, first, sink);
+  if (slot < tile.n_visits) add_slots<1, C, V>(tile, slot, n_columns, first, sink);
 }
 
 // Adds a tile's part of the gradient. The offsets come last: they mark their rows as touched.
