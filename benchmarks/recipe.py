@@ -26,6 +26,9 @@ from benchmarks.cart import timed
 from benchmarks.single_tree import Table, read_table
 
 from softwood import TreeClassifier, TreeRegressor
+from softwood.source import ArraySource
+from softwood.train.select import Folds
+from softwood.tree import Tree
 
 CLASSES = (
     "satimage", "pendigits", "letter", "optdigits", "avila", "banknote", "climate_crashes", "magic", "mozilla4",
@@ -60,11 +63,22 @@ def constant(name: str, value: Any, **settings: Any) -> Variant:
     return Variant(settings, {f"softwood.{name}": value})
 
 
+def misses(tree: Tree, source: ArraySource) -> np.ndarray:
+    """What the search would count without the Brier score."""
+    s = source.targets.dense()
+    X, leaves = source.X[source.order], tree.topology.leaves
+    hard, soft = tree.values[tree.apply(X)], tree.reach(X)[:, leaves] @ tree.values[leaves]
+    hits = [s[np.arange(len(s)), answer.argmax(axis=1)] for answer in (hard, soft)]
+    return np.asarray(s.sum(axis=1) - np.mean(hits, axis=0))
+
+
 FIXED = {"search": False}
 VARIANTS: dict[str, Variant] = {
     "fixed": Variant(FIXED),
     "cart": Variant({"training": "cart"}),
     "search": Variant({"search": True}),
+    "search by misses": constant("train.recipe.class_losses", misses, search=True),
+    "search by a holdout": constant("train.recipe._folds", lambda n: Folds(), search=True),
     "decay 0.02": Variant(FIXED | {"weight_decay": 0.02}),
     "decay 0.05": Variant(FIXED | {"weight_decay": 0.05}),
     "decay 0.2": Variant(FIXED | {"weight_decay": 0.2}),
@@ -76,9 +90,11 @@ VARIANTS: dict[str, Variant] = {
     "batch 1024": Variant(FIXED | {"batch_size": 1024}),
     "batch 2048": Variant(FIXED | {"batch_size": 2048}),
     "batch 4096": Variant(FIXED | {"batch_size": 4096}),
-    "1000 steps": Variant(FIXED | {"max_iter": 1000}),
-    "1000 steps, rate 0.2": Variant(FIXED | {"max_iter": 1000, "learning_rate": 0.2}),
-    "1000 steps, rate 0.3": Variant(FIXED | {"max_iter": 1000, "learning_rate": 0.3}),
+    "batch 8192": Variant(FIXED | {"batch_size": 8192}),
+    "batch 16384": Variant(FIXED | {"batch_size": 16384}),
+    "500 steps": Variant(FIXED | {"max_iter": 500}),
+    "500 steps, rate 0.3": Variant(FIXED | {"max_iter": 500, "learning_rate": 0.3}),
+    "2000 steps": Variant(FIXED | {"max_iter": 2000}),
     "4000 steps": Variant(FIXED | {"max_iter": 4000}),
     "3 starts": Variant(FIXED | {"n_starts": 3}),
     "steepness 2": constant("split.linear.STEEPNESS", 2.0, **FIXED),

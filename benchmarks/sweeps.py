@@ -2,25 +2,29 @@
 
     python -m benchmarks.sweeps [--threads 1 2]
 
-The floor of a step is its vector operations at the rate this machine reaches in NumPy's matrix product of cached
-float32 matrices, measured in the same run: a multiply-add counts as one operation, and so does anything else.
-docs/performance.md says how the operations are counted. Bytes are what comes from beyond the caches. A step is measured
-in the middle of a descent, when gates have begun to shut, with the tree held still.
+The floor of a step is its vector operations at the rate at which this machine multiplies and adds float32 numbers that
+are in registers (peak.cpp, compiled and run beside each measurement): a multiply-add counts as one operation, and so
+does anything else. docs/performance.md says how the operations are counted. Bytes are what comes from beyond the
+caches. A step is measured in the middle of a descent, when gates have begun to shut, with the tree held still.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import shutil
+import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from benchmarks.cart import source_of, timed
 from sklearn.datasets import make_classification
-from threadpoolctl import threadpool_limits
 
 from softwood.impurity import AbstractImpurity, Gini, Variance
 from softwood.source import ArraySource, canonical_rows
@@ -34,8 +38,8 @@ from softwood.train.refine import asked_of, completed
 from softwood.train.schedule import cosine
 
 N_ROWS = 16_000
-STEPS, REPEATS = 100, 5  # of one call that is timed, a twentieth of a fit; calls, of which the fastest counts
-WARM_UP = 600  # steps of 2000 before the tree is held still
+STEPS, REPEATS = 50, 9  # of one call that is timed, a twentieth of a fit; calls, of which the fastest counts
+WARM_UP = 300  # steps of 1000 before the tree is held still
 LAZY_OVERHEAD = 2  # the core's rule: a step is lazy where it visits less than one pair in so many
 PER_GATE = 30  # vector operations of a (row, node) pair besides products: sigmoid 22, reach 2, costs 5, offset 1
 
@@ -81,13 +85,23 @@ SHAPES = (
 )
 
 
-def peak_operations(n_threads: int) -> float:
-    """Multiply-adds of float32 per second in a product of matrices that stay in cache."""
-    a = np.random.default_rng(0).normal(size=(512, 512)).astype(np.float32)
-    out = np.empty_like(a)
-    with threadpool_limits(n_threads):
-        seconds = min(timed(partial(np.matmul, a, a, out=out))[0] for _ in range(200))
-    return 512.0**3 / seconds
+def peak_program(folder: Path) -> Path:
+    """The compiled probe of peak.cpp."""
+    compiler = shutil.which(os.environ.get("CXX", "c++"))
+    if compiler is None:
+        raise SystemExit("benchmarks.sweeps needs a C++ compiler to measure the machine's peak; set CXX.")
+    program = folder / "peak"
+    source = Path(__file__).with_name("peak.cpp")
+    subprocess.run(
+        [compiler, "-O3", "-march=native", "-std=c++20", "-pthread", str(source), "-o", str(program)], check=True
+    )
+    return program
+
+
+def peak_operations(program: Path, n_threads: int) -> float:
+    """Multiply-adds of float32 per second."""
+    done = subprocess.run([str(program), str(n_threads)], capture_output=True, text=True, check=True)
+    return 1e9 * float(done.stdout)
 
 
 def bandwidth() -> float:
@@ -107,7 +121,7 @@ def middle_of_descent(shape: Shape, n_threads: int) -> tuple[Any, np.ndarray, Me
     theta = Linear().soften(asked, source.units, run.rng).astype(np.float32)
     engine = engine_for(source, topology, Linear(), impurity, shape.tolerance)
     memory, batches = Memory.fresh(theta.size, source.n), source.batches(run.rng, shape.batch)
-    rates = cosine(0.15, 2000)[:WARM_UP]
+    rates = cosine(0.15, 1000)[:WARM_UP]
     for part in np.array_split(rates, 20):
         engine.descend(theta, memory, batches.draw(len(part)), part, Adam(0.1))
     return engine, theta, memory, batches
@@ -140,14 +154,15 @@ def measured(shape: Shape, n_threads: int) -> tuple[float, float, Topology]:
     return seconds / STEPS, memory.visited[-1], engine.topology
 
 
-def line(shape: Shape, n_threads: int, peak: float, speed: float) -> str:
+def line(shape: Shape, n_threads: int, program: Path, speed: float) -> str:
     seconds, share, topology = measured(shape, n_threads)
+    peak = peak_operations(program, n_threads)
     kind = "lazy" if share * LAZY_OVERHEAD < 1 else "dense"
     share = share if kind == "lazy" else 1.0
     floor = operations(shape, topology, share) / peak
     memory = bytes_moved(shape, topology) / speed
     return (
-        f"d{shape.depth:<3} p {shape.p:<4} {shape.target:<11} batch {shape.batch:<5} {kind:<6} {share:6.3f} "
+        f"d{shape.depth:<3} p {shape.p:<4} {shape.target:<11} batch {shape.batch:<5} {kind:<10} {share:7.3f} "
         f"{n_threads:>7} {1e6 * seconds:>9.1f} {1e6 * floor:>9.1f} {1e6 * memory:>9.1f} {seconds / floor:>7.2f}"
     )
 
@@ -158,13 +173,13 @@ def main(given: Sequence[str] | None = None) -> int:
     options = parser.parse_args(given)
     speed = bandwidth()
     print(f"copying: {speed / 1e9:.1f} GB/s\n")
-    for n_threads in options.threads:
-        peak = peak_operations(n_threads)
-        print(f"peak on {n_threads} thread(s): {peak / 1e9:.1f} G multiply-adds/s")
-        print(f"{'step':<42} {'visited':>6} {'threads':>7} {'us':>9} {'floor us':>9} {'bytes us':>9} {'ratio':>7}")
-        for shape in SHAPES:
-            print(line(shape, n_threads, peak, speed), flush=True)
-        print()
+    with tempfile.TemporaryDirectory() as folder:
+        program = peak_program(Path(folder))
+        for n_threads in options.threads:
+            print(f"{'step':<46} {'visited':>7} {'threads':>7} {'us':>9} {'floor us':>9} {'bytes us':>9} {'ratio':>7}")
+            for shape in SHAPES:
+                print(line(shape, n_threads, program, speed), flush=True)
+            print()
     return 0
 
 
