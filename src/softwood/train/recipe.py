@@ -23,7 +23,7 @@ from softwood.train.refine import Descend, Lbfgs, Refine, Watch
 from softwood.train.select import Folds, Select, Stage, class_losses, number_losses
 
 Auto = Literal["auto"]
-SEARCHED_WORK = 1e11  # multiply-adds of one descent, a second or less, above which nothing is searched
+SEARCHED_WORK = 5e10  # multiply-adds of one descent, half a second, above which nothing is searched
 SEARCHED_ROWS = 50_000  # rows above which sums over all rows cost as much as steps
 QUICK = 2  # a candidate of the search takes half the steps
 DECAYS = (0.02, 0.05, 0.2, 0.4, 1.0)  # alternatives to the first decay, 0.1
