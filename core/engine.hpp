@@ -15,8 +15,9 @@ template <int V>
 class Engine {
  public:
   static constexpr int R = V * kLanes;
-  static constexpr std::int64_t kBlocks = 8;  // sums over a batch are added up in at most so many parts
-  static constexpr std::int64_t kGroup = 8;   // nodes or leaves of one task
+  // Sums over a batch are added up in at most so many parts: fewer where there are many leaves to add up.
+  static constexpr std::int64_t kBlocks = V == 1 ? 4 : 8;
+  static constexpr std::int64_t kGroup = 8;  // nodes or leaves of one task
 
   Engine(const SoftShape& shape, const SoftRows& rows, std::int64_t batch_size, float tolerance, Team& team)
       : shape_(shape), rows_(rows), tolerance_(tolerance), team_(team), tiles_((batch_size + R - 1) / R) {
