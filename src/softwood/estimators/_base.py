@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -51,7 +51,7 @@ class AbstractTreeEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     feature_importances_: FloatArray
 
     _impurities: ClassVar[tuple[str, ...]]  # the names that fit this kind of target
-    _judge: ClassVar[Literal["classes", "numbers"]]  # what counts on held-out rows
+    _encoding: ClassVar[str]  # what y becomes for an impurity that does not say what it reads
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -226,17 +226,27 @@ class AbstractTreeEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         tree = root(source, impurity)
         if recipe.max_depth == 0 or not can_gain(source, impurity):
             return tree
-        recipe = replace(units.inwards(recipe), judge=self._judge)
+        recipe = replace(units.inwards(recipe), judge=impurity.encoding or self._encoding)
         return trainer_of(recipe, source).train(tree, source, impurity, run)
 
     def _impurity(self) -> AbstractImpurity:
         given = self.impurity
         if isinstance(given, AbstractImpurity):
+            self._check_readable(given)
             return given
         if isinstance(given, str) and given in self._impurities:
             return IMPURITIES[given]()
         names = ", ".join(map(repr, self._impurities))
         raise ValueError(f"impurity must be one of {names} or an instance of AbstractImpurity; got {given!r}.")
+
+    def _check_readable(self, impurity: AbstractImpurity) -> None:
+        """Refuse an impurity that reads other statistics than this estimator makes of y."""
+        made = {IMPURITIES[name].encoding for name in self._impurities}
+        if impurity.encoding not in {None, *made}:
+            raise ValueError(
+                f"impurity={impurity!r} reads statistics of the encoding {impurity.encoding!r}, which "
+                f"{type(self).__name__} does not make of y. Use one of {', '.join(map(repr, self._impurities))}."
+            )
 
     def _leaf(self, X: Any) -> npt.NDArray[np.int32]:
         check_is_fitted(self)

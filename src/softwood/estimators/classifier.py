@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -126,7 +126,7 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
     """
 
     _impurities: ClassVar[tuple[str, ...]] = ("gini", "entropy")
-    _judge: ClassVar[Literal["classes", "numbers"]] = "classes"
+    _encoding: ClassVar[str] = "classes"
 
     classes_: npt.NDArray[Any]
     n_classes_: int

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import RegressorMixin
 
 from softwood.estimators._base import AbstractTreeEstimator, FloatArray
+from softwood.estimators.target_encodings import ENCODINGS
 from softwood.estimators.target_units import TargetUnits
 from softwood.estimators.validation import read_numbers
 from softwood.impurity import AbstractImpurity
-from softwood.targets import DenseTargets, centred_moments
+from softwood.targets import DenseTargets
 
 
 class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
@@ -28,8 +29,10 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
     split : {"linear", "axis"}, default="linear"
         What a question looks at: a weighted sum of the columns, or one column. ``training="cart"`` always asks
         about one column; for now only it can.
-    impurity : {"variance"} or AbstractImpurity, default="variance"
-        What training lowers: "variance" is the squared error of the leaves' means.
+    impurity : {"variance", "poisson", "gamma"} or AbstractImpurity, default="variance"
+        What training lowers: "variance" is the squared error of the leaves' means; "poisson" is half their Poisson
+        deviance, for counts and rates (y >= 0); "gamma" is half their gamma deviance, for sizes whose ratios matter
+        (y > 0). The internal search judges by the same loss.
     training : {"global", "greedy", "cart"}, default="global"
         "global" trains all questions of the tree at once by the exact gradient of the expected impurity, starting
         from a CART tree; "greedy" trains one question after another, from the root down; "cart" searches each
@@ -84,7 +87,8 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
     ----------
     tree_ : softwood.tree.Tree
         The tree: frozen arrays in the user's units, with the statistics of every node, here sums of
-        w * (1, t, t^2) for t = y minus its mean.
+        w * (1, t, t^2) for t = y minus its mean; with "poisson" of w * (1, y, y log y), with "gamma" of
+        w * (1, y, log y).
     n_outputs_ : int
         1.
     n_features_in_ : int
@@ -113,8 +117,8 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
     4
     """
 
-    _impurities: ClassVar[tuple[str, ...]] = ("variance",)
-    _judge: ClassVar[Literal["classes", "numbers"]] = "numbers"
+    _impurities: ClassVar[tuple[str, ...]] = ("variance", "poisson", "gamma")
+    _encoding: ClassVar[str] = "numbers"
 
     def __init__(
         self,
@@ -191,5 +195,9 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         return read_numbers(y), weight
 
     def _targets(self, key: npt.NDArray[Any], weight: FloatArray) -> tuple[DenseTargets, TargetUnits]:
-        targets, center, scale = centred_moments(key, weight)
-        return targets, TargetUnits(center, scale)
+        return ENCODINGS[self._impurity().encoding or self._encoding](key, weight)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self.impurity in ("poisson", "gamma")
+        return tags

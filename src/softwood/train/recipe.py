@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
+from softwood.impurity import Gamma, Poisson
 from softwood.source import ArraySource
 from softwood.split import SPLITS, AbstractSplit
 from softwood.train.base import AbstractTrainer, Chain
@@ -20,7 +21,7 @@ from softwood.train.grow_projected import GrowProjected
 from softwood.train.harden import Harden
 from softwood.train.prune import Prune
 from softwood.train.refine import Descend, Lbfgs, Refine, Watch
-from softwood.train.select import Folds, Select, Stage, class_losses, number_losses
+from softwood.train.select import Folds, Judge, Select, Stage, class_losses, number_losses, own_losses
 
 Auto = Literal["auto"]
 SEARCHED_WORK = 5e10  # multiply-adds of one descent, half a second, above which nothing is searched
@@ -28,6 +29,12 @@ SEARCHED_ROWS = 50_000  # rows above which sums over all rows cost as much as st
 QUICK = 2  # a candidate of the search takes half the steps
 DECAYS = (0.02, 0.05, 0.2, 0.4, 1.0)  # alternatives to the first decay, 0.1
 PROJECTED_DECAYS = (0.1, 0.4)  # decays of the second start
+JUDGES: dict[str, Judge] = {  # by the encoding of the targets
+    "classes": class_losses,
+    "numbers": number_losses,
+    "poisson": partial(own_losses, impurity=Poisson()),
+    "gamma": partial(own_losses, impurity=Gamma()),
+}
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,7 @@ class Recipe:
     max_leaf_nodes: int | None = None
     max_bins: int = 255
     ccp_alpha: float = 0.0
-    judge: Literal["classes", "numbers"] = "numbers"  # what the search counts on held-out rows
+    judge: str = "numbers"  # what the search counts on held-out rows: a name in JUDGES
 
 
 @dataclass(frozen=True)
@@ -97,8 +104,7 @@ def _global(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
     if not searched(recipe, source):
         return build(first, False)
     stages = _stages(recipe, source.n)
-    judge = {"classes": class_losses, "numbers": number_losses}[recipe.judge]
-    return Select(first, stages, build, judge, _folds(source.n))
+    return Select(first, stages, build, JUDGES[recipe.judge], _folds(source.n))
 
 
 TRAININGS: dict[str, Callable[[Recipe, ArraySource], AbstractTrainer]] = {
