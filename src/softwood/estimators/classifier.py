@@ -80,6 +80,11 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
     class_weight : dict, "balanced" or None, default=None
         A factor on the weights of each class's rows, by label; labels left out have 1. "balanced" gives every class
         the same total weight.
+    routing : {"hard", "soft", "likeliest", "sampled"}, default="hard"
+        How a row finds its answer: "hard" follows one path, at each question the likelier child; "soft" weights the
+        class shares of all leaves by the probability of reaching them; "likeliest" takes the one leaf reached with
+        the largest probability; "sampled" draws a leaf by these probabilities, from ``random_state`` and the row's
+        content, so that equal rows draw the same. May be set after fitting.
     n_jobs : int or None, default=None
         Threads; None is 1 outside a joblib context and -1 all cores. The tree has the same bits whatever it is.
     random_state : int, RandomState instance or None, default=None
@@ -108,6 +113,11 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         weight times the spread of the column; sums to 1.
     history_ : ndarray of shape (n_steps,)
         The objective per unit of weight after each step.
+    agreement_ : float
+        How far hard and soft answers agree: the share of the training rows' weight given the same class by both
+        (of at most 4096 rows). NaN after loading a file that does not say.
+    seed_ : int
+        What ``routing="sampled"`` draws from.
     n_iter_ : int
         Steps taken; 1 where training takes no steps.
 
@@ -157,6 +167,7 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         max_bins: int = 255,
         ccp_alpha: float = 0.0,
         class_weight: Mapping[Any, float] | str | None = None,
+        routing: str = "hard",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool | int = 0,
@@ -184,6 +195,7 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         self.max_bins = max_bins
         self.ccp_alpha = ccp_alpha
         self.class_weight = class_weight
+        self.routing = routing
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -201,12 +213,11 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         y : ndarray of shape (n_samples,)
             Labels from ``classes_``; of equally likely classes the first.
         """
-        leaf = self._leaf(X)
-        labels: npt.NDArray[Any] = self.classes_[self.tree_.values.argmax(axis=1)][leaf]
+        labels: npt.NDArray[Any] = self.classes_[self._asked(X, lambda routing: routing.choices)]
         return labels
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return the class shares of each row's leaf.
+        """Return the class shares of each row's leaf, or of all leaves by ``routing="soft"``.
 
         Parameters
         ----------
@@ -218,8 +229,7 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         shares : ndarray of shape (n_samples, n_classes_)
             Columns in the order of ``classes_``; each row sums to 1.
         """
-        leaf = self._leaf(X)
-        return self.tree_.values[leaf]
+        return self._asked(X, lambda routing: routing.answers)
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the logarithm of ``predict_proba``.

@@ -15,8 +15,11 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
+from softwood.answers import ROUTINGS
 from softwood.split import SPLITS
 from softwood.train.recipe import Recipe
+
+MAX_THREADS = 4096  # what a larger n_jobs means: the answers are the same
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,7 @@ def is_real(value: Any) -> bool:
 RULES: dict[str, Rule] = {
     "training": choice("global", "greedy", "cart"),
     "split": choice(*SPLITS),
+    "routing": choice(*ROUTINGS),
     "max_depth": integer(0).or_(None),
     "search": flag().or_("auto"),
     "n_starts": integer(1),
@@ -97,10 +101,15 @@ RULES: dict[str, Rule] = {
 
 def check_parameters(parameters: Mapping[str, Any]) -> None:
     """Raise one sentence for the first parameter that breaks its rule."""
-    for name, rule in RULES.items():
-        value = parameters[name]
-        if not rule.holds(value):
-            raise ValueError(f"{name} must be {rule.expected}; got {value!r}.")
+    for name in RULES:
+        if name in parameters:
+            check_parameter(name, parameters[name])
+
+
+def check_parameter(name: str, value: Any) -> None:
+    """Raise one sentence for a value that breaks the rule."""
+    if not RULES[name].holds(value):
+        raise ValueError(f"{name} must be {RULES[name].expected}; got {value!r}.")
 
 
 def recipe_of(parameters: Mapping[str, Any]) -> Recipe:
@@ -125,7 +134,7 @@ def threads_of(n_jobs: int | None) -> int:
     """How many threads n_jobs means here, inside joblib's parallel calls as well."""
     if n_jobs is not None and (not is_integer(n_jobs) or n_jobs == 0):
         raise ValueError(f"n_jobs must be None or an integer other than 0; got {n_jobs!r}.")
-    return int(effective_n_jobs(n_jobs))
+    return min(int(effective_n_jobs(n_jobs)), MAX_THREADS)
 
 
 def generator_of(random_state: int | np.random.RandomState | None) -> np.random.Generator:

@@ -75,6 +75,11 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         The most bins of a column, from 2 to 255. A column with no more distinct values keeps exact thresholds.
     ccp_alpha : float, default=0.0
         Cost-complexity pruning: the impurity per unit of all weight that one more leaf must be worth.
+    routing : {"hard", "soft", "likeliest", "sampled"}, default="hard"
+        How a row finds its answer: "hard" follows one path, at each question the likelier child; "soft" weights the
+        answers of all leaves by the probability of reaching them; "likeliest" takes the one leaf reached with
+        the largest probability; "sampled" draws a leaf by these probabilities, from ``random_state`` and the row's
+        content, so that equal rows draw the same. May be set after fitting.
     n_jobs : int or None, default=None
         Threads; None is 1 outside a joblib context and -1 all cores. The tree has the same bits whatever it is.
     random_state : int, RandomState instance or None, default=None
@@ -100,6 +105,11 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         weight times the spread of the column; sums to 1.
     history_ : ndarray of shape (n_steps,)
         The objective per unit of weight after each step.
+    agreement_ : float
+        How far hard and soft answers agree: R2 of the hard answers to the training rows from the soft ones (of at
+        most 4096 rows). NaN after loading a file that does not say.
+    seed_ : int
+        What ``routing="sampled"`` draws from.
     n_iter_ : int
         Steps taken; 1 where training takes no steps.
 
@@ -145,6 +155,7 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         max_leaf_nodes: int | None = None,
         max_bins: int = 255,
         ccp_alpha: float = 0.0,
+        routing: str = "hard",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool | int = 0,
@@ -171,12 +182,13 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         self.max_leaf_nodes = max_leaf_nodes
         self.max_bins = max_bins
         self.ccp_alpha = ccp_alpha
+        self.routing = routing
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
     def predict(self, X: Any) -> FloatArray:
-        """Return the value of each row's leaf.
+        """Return the value of each row's leaf, or of all leaves by ``routing="soft"``.
 
         Parameters
         ----------
@@ -188,8 +200,7 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         y : ndarray of shape (n_samples,)
             In the units of the targets.
         """
-        leaf = self._leaf(X)
-        return self.tree_.values[:, 0][leaf]
+        return self._asked(X, lambda routing: routing.answers)[:, 0]
 
     def _key(self, y: Any, weight: FloatArray) -> tuple[npt.NDArray[Any], FloatArray]:
         return read_numbers(y), weight
