@@ -23,6 +23,7 @@ from softwood.estimators.importances import feature_importances
 from softwood.estimators.parameters import check_parameter, generator_of, recipe_of, threads_of
 from softwood.estimators.progress import CallbackSupportMixin, Progress, with_callbacks
 from softwood.estimators.record import estimator_record, restored
+from softwood.estimators.start import start_of
 from softwood.estimators.target_units import TargetUnits
 from softwood.estimators.validation import check_finite, read_rows, read_training, read_weight
 from softwood.impurity import IMPURITIES, AbstractImpurity
@@ -45,6 +46,8 @@ class AbstractTreeEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     impurity: str | AbstractImpurity
     training: str
     routing: str
+    init: str | Tree | BaseEstimator
+    warm_start: bool
     n_jobs: int | None
     random_state: int | np.random.RandomState | None
     verbose: bool | int
@@ -82,6 +85,7 @@ class AbstractTreeEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """
         recipe = recipe_of(self.get_params(deep=False))
         source, units = self._read(X, y, sample_weight)
+        recipe = replace(recipe, init=start_of(self, recipe, source.p))
         self._grow(source, units, recipe, Progress(self, X, y, units.per_impurity))
         return self
 
@@ -168,6 +172,7 @@ class AbstractTreeEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         unpruned = clone(self).set_params(ccp_alpha=0.0)
         recipe = recipe_of(unpruned.get_params(deep=False))
         source, units = unpruned._read(X, y, sample_weight)
+        recipe = replace(recipe, init=start_of(unpruned, recipe, source.p))
         tree = unpruned._trained(source, units, recipe, Run(generator_of(self.random_state), source.n_threads))
         alphas, impurities = pruning_path(tree, self._impurity(), float(source.targets.weight.sum()))
         return Bunch(ccp_alphas=alphas * units.per_impurity, impurities=impurities * units.per_impurity)

@@ -6,6 +6,7 @@ import math
 from typing import Any, TypeVar
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from softwood.estimators.labels import labels_from_record, labels_record
 from softwood.estimators.parameters import check_parameters
@@ -24,6 +25,7 @@ from softwood.record import (
     whole_number,
 )
 from softwood.storage import MAX_FEATURES, tree_from_record, tree_record
+from softwood.tree import Tree
 
 Estimator = TypeVar("Estimator")
 
@@ -93,6 +95,8 @@ def _plain(name: str, value: Any) -> Any:
         return value.item()
     if isinstance(value, np.random.RandomState):
         return None  # only a later fit would draw from it
+    if isinstance(value, Tree | BaseEstimator):
+        return "cart"  # only a later fit would start from it
     if isinstance(value, dict):
         labels = labels_record(np.array(list(value)))
         return {"labels": labels, "weights": [float(weight) for weight in value.values()]}

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin
 
 from softwood.estimators._base import AbstractTreeEstimator, FloatArray
 from softwood.estimators.target_encodings import ENCODINGS
@@ -14,6 +14,7 @@ from softwood.estimators.target_units import TargetUnits
 from softwood.estimators.validation import read_numbers
 from softwood.impurity import AbstractImpurity
 from softwood.targets import DenseTargets
+from softwood.tree import Tree
 
 
 class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
@@ -37,9 +38,16 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         "global" trains all questions of the tree at once by the exact gradient of the expected impurity, starting
         from a CART tree; "greedy" trains one question after another, from the root down; "cart" searches each
         question exhaustively and always asks about one column.
+    init : {"cart", "greedy", "projected", "random"}, Tree or fitted tree estimator, default="cart"
+        Where global training starts: from a CART tree; from a tree of slanted questions trained one after another;
+        from slanted questions that halve their rows; from questions drawn at random; or from the questions of a tree
+        you have, whose depth must not exceed ``max_depth``. ``clone`` forgets what an estimator has fitted: in
+        cross-validation give its ``tree_``. A model file keeps names, not trees.
+    warm_start : bool, default=False
+        Whether ``fit`` called again starts from the questions of the last tree instead of ``init``.
     search : bool or "auto", default="auto"
         Whether to choose weight decay, depth, start and plain CART itself by internal folds of the training data.
-        "auto" searches where that is cheap, that is on small data.
+        "auto" searches where that is cheap, that is on small data, and ``init`` names no other start.
     n_starts : int, default=1
         How many starts global training tries; the one with the best objective is kept.
     weight_decay : float or "auto", default="auto"
@@ -137,6 +145,8 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         split: str = "linear",
         impurity: str | AbstractImpurity = "variance",
         training: str = "global",
+        init: str | Tree | BaseEstimator = "cart",
+        warm_start: bool = False,
         search: bool | str = "auto",
         n_starts: int = 1,
         weight_decay: float | str = "auto",
@@ -164,6 +174,8 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         self.split = split
         self.impurity = impurity
         self.training = training
+        self.init = init
+        self.warm_start = warm_start
         self.search = search
         self.n_starts = n_starts
         self.weight_decay = weight_decay

@@ -36,10 +36,10 @@ class Harden(AbstractTrainer):
     def train(self, tree: Tree, source: ArraySource, impurity: AbstractImpurity, run: Run) -> Tree:
         tree = self._without_thin_branches(tree, source)
         if self.values == "hard":
-            tree = _on_partition(tree, source)
+            tree = on_partition(tree, source)
             tree = tree.with_values(tree.statistics, impurity.value(tree.statistics))
         idle = _idle(tree, _taken(tree, source)[:, 0])
-        return _on_partition(tree.keep(np.zeros(tree.n_nodes, dtype=bool), idle), source)
+        return on_partition(tree.keep(np.zeros(tree.n_nodes, dtype=bool), idle), source)
 
     def _without_thin_branches(self, tree: Tree, source: ArraySource) -> Tree:
         """Rows of a branch that goes take its sibling, so that counts change: again until none is thin.
@@ -79,7 +79,7 @@ def _taken(tree: Tree, source: ArraySource) -> FloatArray:
     return _summed_up(tree, np.stack(at_leaves, axis=1))
 
 
-def _on_partition(tree: Tree, source: ArraySource) -> Tree:
+def on_partition(tree: Tree, source: ArraySource) -> Tree:
     """The tree with the statistics of the rows that take each node."""
     leaf_sums = source.targets.sums_by(source.leaf_of(tree), tree.n_nodes)
     return tree.with_values(_summed_up(tree, leaf_sums), tree.values)
