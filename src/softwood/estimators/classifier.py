@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +13,15 @@ from sklearn.utils.multiclass import check_classification_targets
 from softwood.estimators._base import AbstractTreeEstimator, FloatArray
 from softwood.estimators.class_weights import class_factors
 from softwood.estimators.labels import labels_from_record, labels_record
+from softwood.estimators.parameters import recipe_of, threads_of
+from softwood.estimators.progress import Progress, with_callbacks
 from softwood.estimators.target_units import TargetUnits
-from softwood.estimators.validation import check_some_weight
+from softwood.estimators.teacher import taught
+from softwood.estimators.validation import check_some_weight, read_training_rows, read_weight
 from softwood.impurity import AbstractImpurity
 from softwood.record import REMEDY, ModelFileError, Record, section
-from softwood.targets import CodedTargets, class_counts
+from softwood.source import ArraySource, canonical_rows
+from softwood.targets import CodedTargets, class_counts, soft_labels
 from softwood.tree import Tree
 
 
@@ -212,6 +216,39 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    @with_callbacks
+    def distill(self, teacher: Any, X: Any, sample_weight: Any = None) -> Self:
+        """Fit the tree to another classifier's class probabilities instead of labels.
+
+        The rows need no labels, and may be more than the teacher was fitted to: the tree learns what the teacher
+        would say. ``class_weight`` multiplies the probabilities of the classes.
+
+        Parameters
+        ----------
+        teacher : object
+            A fitted classifier with ``predict_proba``, for instance a random forest.
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            The rows, with the columns that the teacher was fitted to.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A weight of k is the row k times; a row of weight 0 is not there.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator, its ``classes_`` those of the teacher.
+        """
+        recipe = recipe_of(self.get_params(deep=False))
+        rows = read_training_rows(self, X)
+        weight = read_weight(sample_weight, rows.shape[0])
+        Q, classes = taught(teacher, X, rows.shape[1])
+        self._set_classes(classes)
+        Q, weight = self._weighted(Q, weight)
+        n_threads = threads_of(self.n_jobs)
+        order, copies, content, weight = canonical_rows(rows, np.zeros(len(rows)), weight, n_threads)
+        source = ArraySource(rows, order, copies, content, soft_labels(Q[order], weight), n_threads)
+        self._grow(source, TargetUnits(), recipe, Progress(self, X, None, 1.0))
+        return self
+
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the most likely class of each row.
 
@@ -283,6 +320,17 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
 
     def _targets(self, key: npt.NDArray[Any], weight: FloatArray) -> tuple[CodedTargets, TargetUnits]:
         return class_counts(key, self.n_classes_, weight), TargetUnits()
+
+    def _weighted(self, Q: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Class probabilities and weights of rows with the factors of ``class_weight`` in them."""
+        factors = class_factors(self.class_weight, self.classes_, weight @ Q)
+        if factors is None:
+            return Q, weight
+        Q = Q * factors
+        whole = Q.sum(axis=1)
+        weight = weight * whole
+        check_some_weight(weight)
+        return Q / np.where(whole > 0, whole, 1.0)[:, None], weight
 
     def _set_classes(self, classes: npt.NDArray[Any]) -> None:
         self.classes_, self.n_classes_ = classes, int(classes.size)
