@@ -117,3 +117,11 @@ def test_what_is_no_probability_is_refused():
     teacher.predict_proba = lambda X: np.full((len(X), 3), 0.5)
     with pytest.raises(ValueError, match="add up to 1 in each row"):
         tree().distill(teacher, X)
+
+
+def test_a_lesson_may_start_from_a_tree_or_from_the_last_lesson():
+    teacher, first = forest(), tree().distill(forest(), X)
+    again = tree(init=first, max_iter=1, learning_rate=1e-9).distill(teacher, X)
+    assert (again.predict(X) == first.predict(X)).mean() > 0.97
+    went_on = tree(warm_start=True).distill(teacher, X).set_params(max_iter=1, learning_rate=1e-9).distill(teacher, X)
+    assert (went_on.predict(X) == first.predict(X)).mean() > 0.97

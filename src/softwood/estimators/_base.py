@@ -85,7 +85,6 @@ class AbstractTreeEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """
         recipe = recipe_of(self.get_params(deep=False))
         source, units = self._read(X, y, sample_weight)
-        recipe = replace(recipe, init=start_of(self, recipe, source.p))
         self._grow(source, units, recipe, Progress(self, X, y, units.per_impurity))
         return self
 
@@ -172,7 +171,6 @@ class AbstractTreeEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         unpruned = clone(self).set_params(ccp_alpha=0.0)
         recipe = recipe_of(unpruned.get_params(deep=False))
         source, units = unpruned._read(X, y, sample_weight)
-        recipe = replace(recipe, init=start_of(unpruned, recipe, source.p))
         tree = unpruned._trained(source, units, recipe, Run(generator_of(self.random_state), source.n_threads))
         alphas, impurities = pruning_path(tree, self._impurity(), float(source.targets.weight.sum()))
         return Bunch(ccp_alphas=alphas * units.per_impurity, impurities=impurities * units.per_impurity)
@@ -238,6 +236,7 @@ class AbstractTreeEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     def _trained(self, source: ArraySource, units: TargetUnits, recipe: Recipe, run: Run) -> Tree:
         """The tree in the trainer's units."""
         impurity = self._impurity()
+        recipe = replace(recipe, init=start_of(self, recipe, source.p))
         tree = root(source, impurity)
         if recipe.max_depth == 0 or not can_gain(source, impurity):
             return tree
