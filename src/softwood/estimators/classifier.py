@@ -262,7 +262,8 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         y : ndarray of shape (n_samples,)
             Labels from ``classes_``; of equally likely classes the first.
         """
-        labels: npt.NDArray[Any] = self.classes_[self._asked(X, lambda routing: routing.choices)]
+        choices = self._asked(X, lambda routing: routing.choices)
+        labels: npt.NDArray[Any] = self.classes_[choices]
         return labels
 
     def predict_proba(self, X: Any) -> FloatArray:
