@@ -21,6 +21,7 @@ from softwood.train.harden import Harden
 from softwood.train.prune import Prune
 from softwood.train.refine import Descend, Lbfgs, Refine, Watch
 from softwood.train.select import Folds, Select, Stage, class_losses, number_losses
+from softwood.train.smooth import Smooth
 
 Auto = Literal["auto"]
 SEARCHED_WORK = 5e10  # multiply-adds of one descent, half a second, above which nothing is searched
@@ -55,6 +56,7 @@ class Recipe:
     max_leaf_nodes: int | None = None
     max_bins: int = 255
     ccp_alpha: float = 0.0
+    smoothing: float = 0.0
     judge: Literal["classes", "numbers"] = "numbers"  # what the search counts on held-out rows
 
 
@@ -200,6 +202,8 @@ def _finish(recipe: Recipe, *, refined: bool) -> list[AbstractTrainer]:
         chain.append(Harden(values, recipe.min_samples_leaf, recipe.min_weight_fraction_leaf))
     if recipe.ccp_alpha > 0:
         chain.append(Prune(recipe.ccp_alpha))
+    if recipe.smoothing > 0:
+        chain.append(Smooth(recipe.smoothing))
     return chain
 
 
