@@ -92,6 +92,9 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
     class_weight : dict, "balanced" or None, default=None
         A factor on the weights of each class's rows, by label; labels left out have 1. "balanced" gives every class
         the same total weight.
+    smoothing : float, default=0.0
+        Shrinks what leaves answer toward the nodes above them: what a node says beyond its parent is divided by
+        1 + smoothing / weight of the parent.
     routing : {"hard", "soft", "likeliest", "sampled"}, default="hard"
         How a row finds its answer: "hard" follows one path, at each question the likelier child; "soft" weights the
         class shares of all leaves by the probability of reaching them; "likeliest" takes the one leaf reached with
@@ -180,6 +183,7 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         max_leaf_nodes: int | None = None,
         max_bins: int = 255,
         ccp_alpha: float = 0.0,
+        smoothing: float = 0.0,
         class_weight: Mapping[Any, float] | str | None = None,
         routing: str = "hard",
         n_jobs: int | None = None,
@@ -210,6 +214,7 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         self.max_leaf_nodes = max_leaf_nodes
         self.max_bins = max_bins
         self.ccp_alpha = ccp_alpha
+        self.smoothing = smoothing
         self.class_weight = class_weight
         self.routing = routing
         self.n_jobs = n_jobs

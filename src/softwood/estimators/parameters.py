@@ -105,6 +105,7 @@ RULES: dict[str, Rule] = {
     "max_leaf_nodes": integer(2).or_(None),
     "max_bins": integer(2, 255),
     "ccp_alpha": real(),
+    "smoothing": real(),
     "verbose": Rule("True, False or an integer >= 0", lambda value: isinstance(value, bool) or integer(0).holds(value)),
 }
 

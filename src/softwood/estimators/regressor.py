@@ -83,6 +83,9 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         The most bins of a column, from 2 to 255. A column with no more distinct values keeps exact thresholds.
     ccp_alpha : float, default=0.0
         Cost-complexity pruning: the impurity per unit of all weight that one more leaf must be worth.
+    smoothing : float, default=0.0
+        Shrinks what leaves answer toward the nodes above them: what a node says beyond its parent is divided by
+        1 + smoothing / weight of the parent.
     routing : {"hard", "soft", "likeliest", "sampled"}, default="hard"
         How a row finds its answer: "hard" follows one path, at each question the likelier child; "soft" weights the
         answers of all leaves by the probability of reaching them; "likeliest" takes the one leaf reached with
@@ -165,6 +168,7 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         max_leaf_nodes: int | None = None,
         max_bins: int = 255,
         ccp_alpha: float = 0.0,
+        smoothing: float = 0.0,
         routing: str = "hard",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -194,6 +198,7 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         self.max_leaf_nodes = max_leaf_nodes
         self.max_bins = max_bins
         self.ccp_alpha = ccp_alpha
+        self.smoothing = smoothing
         self.routing = routing
         self.n_jobs = n_jobs
         self.random_state = random_state

@@ -24,6 +24,7 @@ from softwood.train.harden import Harden
 from softwood.train.prune import Prune
 from softwood.train.refine import Descend, Lbfgs, Refine, Watch
 from softwood.train.select import Folds, Judge, Select, Stage, class_losses, number_losses, own_losses
+from softwood.train.smooth import Smooth
 from softwood.tree import Tree
 
 Auto = Literal["auto"]
@@ -66,6 +67,7 @@ class Recipe:
     max_leaf_nodes: int | None = None
     max_bins: int = 255
     ccp_alpha: float = 0.0
+    smoothing: float = 0.0
     judge: str = "numbers"  # what the search counts on held-out rows: a name in JUDGES
 
 
@@ -237,6 +239,8 @@ def _finish(recipe: Recipe, *, refined: bool) -> list[AbstractTrainer]:
         chain.append(Harden(values, recipe.min_samples_leaf, recipe.min_weight_fraction_leaf))
     if recipe.ccp_alpha > 0:
         chain.append(Prune(recipe.ccp_alpha))
+    if recipe.smoothing > 0:
+        chain.append(Smooth(recipe.smoothing))
     return chain
 
 
