@@ -75,6 +75,7 @@ def is_real(value: Any) -> bool:
 RULES: dict[str, Rule] = {
     "training": choice("global", "greedy", "cart"),
     "split": choice(*SPLITS),
+    "leaves": choice("constant", "linear"),
     "routing": choice(*ROUTINGS),
     "max_depth": integer(0).or_(None),
     "search": flag().or_("auto"),

@@ -39,4 +39,5 @@ class TargetUnits:
         if self == TargetUnits():
             return tree
         powers = self.scale ** np.arange(tree.statistics.shape[1])
-        return tree.with_values(tree.statistics * powers, tree.values * self.scale + self.center)
+        tree = tree.with_values(tree.statistics * powers, tree.values * self.scale + self.center)
+        return tree if tree.lines is None else replace(tree, lines=tree.lines.rescaled(self.scale, self.center))

@@ -14,6 +14,7 @@ from softwood.source import ArraySource
 from softwood.split import SPLITS, AbstractSplit
 from softwood.train.base import AbstractTrainer, Chain
 from softwood.train.best_of import BestOf
+from softwood.train.fit_lines import FitLines
 from softwood.train.grow_greedy import GrowGreedy
 from softwood.train.grow_hard import GrowHard
 from softwood.train.grow_projected import GrowProjected
@@ -57,6 +58,7 @@ class Recipe:
     max_bins: int = 255
     ccp_alpha: float = 0.0
     smoothing: float = 0.0
+    leaves: Literal["constant", "linear"] = "constant"
     judge: Literal["classes", "numbers"] = "numbers"  # what the search counts on held-out rows
 
 
@@ -161,7 +163,7 @@ def _builder(recipe: Recipe, source: ArraySource) -> Callable[[Setting, bool], A
         if setting.start == "plain":
             return Chain([_grow(recipe, setting.depth), *_finish(recipe, refined=False)])
         if quick:
-            return _refined(recipe, source, setting, max(full // QUICK, 1))
+            return Chain([_refined(recipe, source, setting, max(full // QUICK, 1)), *_lines(recipe)])
         starts = [replace(setting, start="projected") for _ in range(recipe.n_starts - 1)]
         trainers = [_refined(recipe, source, each, full) for each in (setting, *starts)]
         best = trainers[0] if len(trainers) == 1 else BestOf(trainers)
@@ -204,7 +206,12 @@ def _finish(recipe: Recipe, *, refined: bool) -> list[AbstractTrainer]:
         chain.append(Prune(recipe.ccp_alpha))
     if recipe.smoothing > 0:
         chain.append(Smooth(recipe.smoothing))
-    return chain
+    return [*chain, *_lines(recipe)]
+
+
+def _lines(recipe: Recipe) -> list[AbstractTrainer]:
+    """The search judges trees with the leaves they will have."""
+    return [FitLines()] if recipe.leaves == "linear" else []
 
 
 def _descent(recipe: Recipe, source: ArraySource, decay: float) -> Descend:
