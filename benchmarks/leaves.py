@@ -29,7 +29,10 @@ FIGURES = {
     "cpu_act": (5, "RMSE at most 2.55"),
     "elevators": (5, "R2 at least 0.90"),
 }
-CHOOSE = dict.fromkeys(("airfoil", "bike_hour", "california_housing", "concrete", "energy_heating", "puma32H", "wine_quality_white", "wage", "insurance", "kin8nm", "power_plant"), (5, "-"))  # fmt: skip
+CHOOSE = dict.fromkeys(
+    ("airfoil", "bike_hour", "california_housing", "concrete", "energy_heating", "puma32H", "wine_quality_white",
+     "wage", "insurance", "kin8nm", "power_plant"), (5, "-"),
+)  # fmt: skip
 
 
 def scores_of(X: np.ndarray, y: np.ndarray, settings: dict[str, Any], seed: int) -> tuple[float, float, float]:

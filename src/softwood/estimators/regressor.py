@@ -77,8 +77,7 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         1 + smoothing / weight of the parent.
     leaves : {"constant", "linear"}, default="constant"
         What a leaf answers: its mean, or a linear model of the columns fitted to its rows by ridge regression, drawn
-        to the model of the node above and held within the leaf's targets. A leaf keeps its mean where folds of the
-        training rows prefer it.
+        to the model of the node above and held within the leaf's targets.
     routing : {"hard", "soft", "likeliest", "sampled"}, default="hard"
         How a row finds its answer: "hard" follows one path, at each question the likelier child; "soft" weights the
         answers of all leaves by the probability of reaching them; "likeliest" takes the one leaf reached with

@@ -6,8 +6,8 @@ Each node's model is drawn to its parent's, the root's to its mean:
 
 so that a leaf of few rows answers nearly as its ancestors would. Everything is made of the moments of leaves and folds,
 sums of w (1, z)(1, z)^T and w (1, z) t over standardised columns in float64: fitting without a fold and judging by it
-are a subtraction and a quadratic form, and rows are read once. One penalty is chosen for the tree, and in each leaf the
-line or the constant, by folds drawn by content.
+are a subtraction and a quadratic form, and rows are read once. The tree's one penalty is chosen by folds drawn by
+content. (Choosing the mean instead of the line in leaves where folds prefer it loses 1 % of the error.)
 """
 
 from __future__ import annotations
@@ -44,6 +44,10 @@ class Moments:
         Ab = (self.A @ beta[..., None])[..., 0]
         return np.asarray(self.c - 2 * (beta * self.b).sum(axis=-1) + (beta * Ab).sum(axis=-1))
 
+    def at(self, index: int) -> Moments:
+        """One entry of the first axis."""
+        return Moments(self.A[index], self.b[index], self.c[index])
+
     def summed(self) -> Moments:
         """The sums over the first axis."""
         return Moments(self.A.sum(axis=0), self.b.sum(axis=0), self.c.sum(axis=0))
@@ -63,7 +67,7 @@ class FitLines(AbstractTrainer):
         fold = source.folds(FOLDS, int(run.rng.integers(2**31)))
         parts = leaf_moments(source, columns, leaf + tree.n_nodes * fold, (FOLDS, tree.n_nodes))
         parts = _handed_up(parts, tree.topology)
-        beta = _chosen(parts, tree, source.targets.weight.sum() / source.n)
+        beta = best_lines(parts, tree.topology, source.targets.weight.sum() / source.n)
         return replace(tree, lines=_in_units(beta, columns, tree, source, leaf))
 
 
@@ -103,37 +107,21 @@ def ridge_lines(moments: Moments, topology: Topology, penalty: float) -> FloatAr
     return beta
 
 
-def constants(moments: Moments) -> FloatArray:
-    """(m, k) the mean of each node as a model of no slopes."""
-    beta = np.zeros_like(moments.b)
-    weight = moments.A[:, 0, 0]
-    beta[:, 0] = np.divide(moments.b[:, 0], weight, out=np.zeros_like(weight), where=weight > 0)
-    return beta
-
-
-def _chosen(
+def best_lines(
     parts: Moments,  # (folds, m)
-    tree: Tree,
-    unit: float,
+    topology: Topology,
+    unit: float,  # weight of a row
 ) -> FloatArray:  # (m, k)
-    """The models by the best penalty, and no slopes in leaves that are better without."""
-    whole, topology = parts.summed(), tree.topology
-    rests = [whole.without(_part(parts, fold)) for fold in range(FOLDS)]
+    """The models by the penalty that loses least on the folds they are not fitted to."""
+    whole = parts.summed()
 
-    def judged(models: list[FloatArray]) -> FloatArray:
-        return np.asarray(np.sum([_part(parts, fold).losses(models[fold]) for fold in range(FOLDS)], axis=0))
+    def lost(penalty: float) -> float:
+        folds = [parts.at(fold) for fold in range(FOLDS)]
+        models = [ridge_lines(whole.without(fold), topology, penalty) for fold in folds]
+        losses = [fold.losses(beta)[topology.leaves] for fold, beta in zip(folds, models, strict=True)]
+        return float(np.sum(losses))
 
-    penalties = [unit * each for each in PENALTIES]
-    lost = [judged([ridge_lines(rest, topology, each) for rest in rests]) for each in penalties]
-    best = int(np.argmin([each[topology.leaves].sum() for each in lost]))
-    beta = ridge_lines(whole, topology, penalties[best])
-    plain = ~(lost[best] < judged([constants(rest) for rest in rests]))
-    beta[plain], beta[plain, 0] = 0.0, tree.values[plain, 0]
-    return beta
-
-
-def _part(parts: Moments, fold: int) -> Moments:
-    return Moments(parts.A[fold], parts.b[fold], parts.c[fold])
+    return ridge_lines(whole, topology, min((unit * each for each in PENALTIES), key=lost))
 
 
 def _handed_up(parts: Moments, topology: Topology) -> Moments:

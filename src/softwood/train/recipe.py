@@ -73,7 +73,8 @@ class Setting:
 
 def trainer_of(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
     """The chain that a recipe means for this data."""
-    return TRAININGS[recipe.training](recipe, source)
+    trainer = TRAININGS[recipe.training](recipe, source)  # a search judges by constants: level, and half the time
+    return Chain([trainer, FitLines()]) if recipe.leaves == "linear" else trainer
 
 
 def _cart(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
@@ -163,7 +164,7 @@ def _builder(recipe: Recipe, source: ArraySource) -> Callable[[Setting, bool], A
         if setting.start == "plain":
             return Chain([_grow(recipe, setting.depth), *_finish(recipe, refined=False)])
         if quick:
-            return Chain([_refined(recipe, source, setting, max(full // QUICK, 1)), *_lines(recipe)])
+            return _refined(recipe, source, setting, max(full // QUICK, 1))
         starts = [replace(setting, start="projected") for _ in range(recipe.n_starts - 1)]
         trainers = [_refined(recipe, source, each, full) for each in (setting, *starts)]
         best = trainers[0] if len(trainers) == 1 else BestOf(trainers)
@@ -206,12 +207,7 @@ def _finish(recipe: Recipe, *, refined: bool) -> list[AbstractTrainer]:
         chain.append(Prune(recipe.ccp_alpha))
     if recipe.smoothing > 0:
         chain.append(Smooth(recipe.smoothing))
-    return [*chain, *_lines(recipe)]
-
-
-def _lines(recipe: Recipe) -> list[AbstractTrainer]:
-    """The search judges trees with the leaves they will have."""
-    return [FitLines()] if recipe.leaves == "linear" else []
+    return chain
 
 
 def _descent(recipe: Recipe, source: ArraySource, decay: float) -> Descend:
