@@ -255,7 +255,8 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         y : ndarray of shape (n_samples,)
             Labels from ``classes_``; of equally likely classes the first.
         """
-        labels: npt.NDArray[Any] = self.classes_[self._asked(X, lambda routing: routing.choices)]
+        choice = self._asked(X, lambda routing: routing.choices)
+        labels: npt.NDArray[Any] = self.classes_[choice]
         return labels
 
     def predict_proba(self, X: Any) -> FloatArray:
