@@ -83,6 +83,7 @@ def start() -> Rule:
 RULES: dict[str, Rule] = {
     "training": choice("global", "greedy", "cart"),
     "split": choice(*SPLITS),
+    "leaves": choice("constant", "linear"),
     "routing": choice(*ROUTINGS),
     "max_depth": integer(0).or_(None),
     "init": start(),

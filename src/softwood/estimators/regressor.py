@@ -86,6 +86,9 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
     smoothing : float, default=0.0
         Shrinks what leaves answer toward the nodes above them: what a node says beyond its parent is divided by
         1 + smoothing / weight of the parent.
+    leaves : {"constant", "linear"}, default="constant"
+        What a leaf answers: its mean, or a linear model of the columns fitted to its rows by ridge regression, drawn
+        to the model of the node above and held within the leaf's targets.
     routing : {"hard", "soft", "likeliest", "sampled"}, default="hard"
         How a row finds its answer: "hard" follows one path, at each question the likelier child; "soft" weights the
         answers of all leaves by the probability of reaching them; "likeliest" takes the one leaf reached with
@@ -169,6 +172,7 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         max_bins: int = 255,
         ccp_alpha: float = 0.0,
         smoothing: float = 0.0,
+        leaves: str = "constant",
         routing: str = "hard",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -199,6 +203,7 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         self.max_bins = max_bins
         self.ccp_alpha = ccp_alpha
         self.smoothing = smoothing
+        self.leaves = leaves
         self.routing = routing
         self.n_jobs = n_jobs
         self.random_state = random_state

@@ -15,6 +15,7 @@ from softwood.source import ArraySource
 from softwood.split import SPLITS, AbstractSplit
 from softwood.train.base import AbstractTrainer, Chain
 from softwood.train.best_of import BestOf
+from softwood.train.fit_lines import FitLines
 from softwood.train.given import Given
 from softwood.train.grow_greedy import GrowGreedy
 from softwood.train.grow_hard import GrowHard
@@ -68,6 +69,7 @@ class Recipe:
     max_bins: int = 255
     ccp_alpha: float = 0.0
     smoothing: float = 0.0
+    leaves: Literal["constant", "linear"] = "constant"
     judge: str = "numbers"  # what the search counts on held-out rows: a name in JUDGES
 
 
@@ -82,7 +84,8 @@ class Setting:
 
 def trainer_of(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
     """The chain that a recipe means for this data."""
-    return TRAININGS[recipe.training](recipe, source)
+    trainer = TRAININGS[recipe.training](recipe, source)  # a search judges by constants: level, and half the time
+    return Chain([trainer, FitLines()]) if recipe.leaves == "linear" else trainer
 
 
 def _cart(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
