@@ -44,7 +44,7 @@ class Harden(AbstractTrainer):
 
         What is expected hardly changes when a branch goes in which nothing is expected: that is found once.
         """
-        expected = _expected(tree, source) if self._spares_empty else np.zeros(tree.n_nodes)
+        expected = expected_rows(tree, source) if self._spares_empty else np.zeros(tree.n_nodes)
         while True:
             leaf, amounts = source.leaf_of(tree), (source.copies, source.targets.weight)
             at_leaves = [np.bincount(leaf, amount, tree.n_nodes).astype(np.float64) for amount in amounts]
@@ -63,7 +63,7 @@ class Harden(AbstractTrainer):
         return self.values == "soft" and self.min_samples_leaf <= 1 and self.min_weight_fraction_leaf <= 0
 
 
-def _expected(tree: Tree, source: ArraySource) -> FloatArray:
+def expected_rows(tree: Tree, source: ArraySource) -> FloatArray:
     """(m,) rows expected at each node by the soft answers, from a sample where rows are many."""
     rows = source.order[:: -(-source.n // SAMPLE)]
     reach = np.zeros(tree.n_nodes)
