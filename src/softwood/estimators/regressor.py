@@ -238,7 +238,13 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         return read_numbers(y), weight
 
     def _targets(self, key: npt.NDArray[Any], weight: FloatArray) -> tuple[DenseTargets, TargetUnits]:
-        return ENCODINGS[self._impurity().encoding or self._encoding](key, weight)
+        encoding = self._impurity().encoding or self._encoding
+        if self.leaves == "linear" and encoding != "numbers":
+            raise ValueError(
+                f"leaves='linear' needs impurity='variance', because lines are fitted by squared errors; got "
+                f"impurity={self.impurity!r}. Use leaves='constant', or impurity='variance'."
+            )
+        return ENCODINGS[encoding](key, weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
