@@ -6,6 +6,7 @@ the library. Nothing here is clever, and nothing here may be made clever: it is 
 
 from __future__ import annotations
 
+import cmath
 import math
 from collections.abc import Callable, Sequence
 
@@ -163,6 +164,43 @@ def axis_scores_gradient(theta: Row, x: Row, features: Sequence[int]) -> list[li
         row[2 * k + 1] = -abs(theta[2 * k])
         rows.append(row)
     return rows
+
+
+ACTIVATIONS: dict[str, Callable[[complex], complex]] = {
+    "tanh": cmath.tanh,
+    "relu": lambda t: t if t.real > 0 else 0 * t,
+    "sigmoid": lambda t: 1 / (1 + cmath.exp(-t)),
+    "identity": lambda t: t,
+}
+
+
+def layer(rows: list[list[complex]], x: list[complex]) -> list[complex]:
+    """Weights and then the offset of each unit."""
+    return [sum(w * t for w, t in zip(row[:-1], x, strict=True)) + row[-1] for row in rows]
+
+
+def network_scores(
+    theta: list[complex], x: list[complex], n_scores: list[int], hidden: Sequence[int], activation: str
+) -> list[complex]:
+    """Node by node; theta is read layer by layer, in each layer node by node."""
+    left, inputs = list(theta), [x for _ in n_scores]
+
+    def read(units: int, width: int) -> list[list[complex]]:
+        return [[left.pop(0) for _ in range(width + 1)] for _ in range(units)]
+
+    for units in hidden:
+        inputs = [[ACTIVATIONS[activation](t) for t in layer(read(units, len(h)), h)] for h in inputs]
+    scores = [layer(read(units, len(h)), h) for units, h in zip(n_scores, inputs, strict=True)]
+    return [score for of_node in scores for score in of_node]
+
+
+def complex_step(scores: Callable[[list[complex]], list[complex]], theta: Row) -> list[list[float]]:
+    """Derivatives of scores, exact to rounding: there is no difference of nearly equal numbers."""
+    columns = []
+    for j in range(len(theta)):
+        moved = [complex(t, 1e-30 * (i == j)) for i, t in enumerate(theta)]
+        columns.append([score.imag / 1e-30 for score in scores(moved)])
+    return [list(row) for row in zip(*columns, strict=True)]
 
 
 def sigmoid(z: float) -> float:

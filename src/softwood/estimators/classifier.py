@@ -17,6 +17,7 @@ from softwood.estimators.target_units import TargetUnits
 from softwood.estimators.validation import check_some_weight
 from softwood.impurity import AbstractImpurity
 from softwood.record import REMEDY, ModelFileError, Record, section
+from softwood.split import AbstractSplit
 from softwood.targets import CodedTargets, class_counts
 
 
@@ -30,9 +31,12 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
     ----------
     max_depth : int or None, default=6
         The most questions on a path. None (no limit) is for ``training="cart"`` and ``"greedy"`` only.
-    split : {"linear", "axis"}, default="linear"
-        What a question looks at: a weighted sum of the columns, or one column. ``training="cart"`` always asks
-        about one column; for now only it can.
+    split : {"linear", "axis", "pretransform", "network", "multiway", "layered"} or split family, default="linear"
+        What a question looks at: a weighted sum of the columns; one column; a weighted sum of a few bent directions
+        (``softwood.split.Pretransform``) or of the layers of a small network (``Network``); several weighted sums,
+        of which the largest names the child (``Multiway``); or another family at each depth (``Layered``). An
+        instance of a family sets its parameters, for instance ``Pretransform(n_rows=6)``. ``training="cart"`` always
+        asks about one column; for now only it can.
     impurity : {"gini", "entropy"} or AbstractImpurity, default="gini"
         What training lowers: "gini" is the Brier score of the leaves' class shares, "entropy" their log loss.
     training : {"global", "greedy", "cart"}, default="global"
@@ -135,7 +139,7 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         self,
         *,
         max_depth: int | None = 6,
-        split: str = "linear",
+        split: str | AbstractSplit = "linear",
         impurity: str | AbstractImpurity = "gini",
         training: str = "global",
         search: bool | str = "auto",

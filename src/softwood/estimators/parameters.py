@@ -15,8 +15,8 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
-from softwood.split import SPLITS
-from softwood.train.recipe import Recipe
+from softwood.split import SPLITS, AbstractSplit
+from softwood.train.recipe import Recipe, split_of
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,11 @@ def choice(*choices: str) -> Rule:
     return Rule("one of " + ", ".join(map(repr, choices)), lambda value: isinstance(value, str) and value in choices)
 
 
+def split_rule() -> Rule:
+    words = "one of " + ", ".join(map(repr, SPLITS)) + " or an instance of a split family"
+    return Rule(words, lambda value: isinstance(value, AbstractSplit) or (isinstance(value, str) and value in SPLITS))
+
+
 def is_integer(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
@@ -71,7 +76,7 @@ def is_real(value: Any) -> bool:
 
 RULES: dict[str, Rule] = {
     "training": choice("global", "greedy", "cart"),
-    "split": choice(*SPLITS),
+    "split": split_rule(),
     "max_depth": integer(0).or_(None),
     "search": flag().or_("auto"),
     "n_starts": integer(1),
@@ -112,6 +117,16 @@ def recipe_of(parameters: Mapping[str, Any]) -> Recipe:
         raise ValueError(
             f"split='axis' needs training='cart' for now; got training={recipe.training!r}. "
             "Use training='cart', or split='linear'."
+        )
+    if recipe.training == "greedy" and split_of(recipe).spans_levels:
+        raise ValueError(
+            f"split={recipe.split!r} needs training='global', because its questions depend on their depth or on those "
+            "above them. Use training='global', or another family."
+        )
+    if recipe.max_leaf_nodes is not None and recipe.training == "global" and split_of(recipe).arity > 2:
+        raise ValueError(
+            f"max_leaf_nodes={recipe.max_leaf_nodes} has no meaning for questions with more than two answers; got "
+            f"split={recipe.split!r}. Leave it None and choose max_depth."
         )
     if recipe.max_depth is None and recipe.training == "global":
         raise ValueError(

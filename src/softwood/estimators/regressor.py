@@ -12,6 +12,7 @@ from softwood.estimators._base import AbstractTreeEstimator, FloatArray
 from softwood.estimators.target_units import TargetUnits
 from softwood.estimators.validation import read_numbers
 from softwood.impurity import AbstractImpurity
+from softwood.split import AbstractSplit
 from softwood.targets import DenseTargets, centred_moments
 
 
@@ -25,9 +26,12 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
     ----------
     max_depth : int or None, default=6
         The most questions on a path. None (no limit) is for ``training="cart"`` and ``"greedy"`` only.
-    split : {"linear", "axis"}, default="linear"
-        What a question looks at: a weighted sum of the columns, or one column. ``training="cart"`` always asks
-        about one column; for now only it can.
+    split : {"linear", "axis", "pretransform", "network", "multiway", "layered"} or split family, default="linear"
+        What a question looks at: a weighted sum of the columns; one column; a weighted sum of a few bent directions
+        (``softwood.split.Pretransform``) or of the layers of a small network (``Network``); several weighted sums,
+        of which the largest names the child (``Multiway``); or another family at each depth (``Layered``). An
+        instance of a family sets its parameters, for instance ``Pretransform(n_rows=6)``. ``training="cart"`` always
+        asks about one column; for now only it can.
     impurity : {"variance"} or AbstractImpurity, default="variance"
         What training lowers: "variance" is the squared error of the leaves' means.
     training : {"global", "greedy", "cart"}, default="global"
@@ -120,7 +124,7 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         self,
         *,
         max_depth: int | None = 6,
-        split: str = "linear",
+        split: str | AbstractSplit = "linear",
         impurity: str | AbstractImpurity = "variance",
         training: str = "global",
         search: bool | str = "auto",

@@ -4,8 +4,30 @@ from __future__ import annotations
 
 from softwood.split.axis import Axis
 from softwood.split.base import AbstractSplit, Asked, Units
+from softwood.split.layered import Layered
 from softwood.split.linear import Linear
+from softwood.split.multiway import Multiway
+from softwood.split.network import Network
+from softwood.split.pretransform import Pretransform
 
-SPLITS: dict[str, type[AbstractSplit]] = {"linear": Linear, "axis": Axis}
+SPLITS: dict[str, type[AbstractSplit]] = {
+    "linear": Linear,
+    "axis": Axis,
+    "pretransform": Pretransform,
+    "network": Network,
+    "multiway": Multiway,
+    "layered": Layered,
+}
 
-__all__ = ["SPLITS", "AbstractSplit", "Asked", "Axis", "Linear", "Units"]
+__all__ = [
+    "SPLITS",
+    "AbstractSplit",
+    "Asked",
+    "Axis",
+    "Layered",
+    "Linear",
+    "Multiway",
+    "Network",
+    "Pretransform",
+    "Units",
+]

@@ -14,6 +14,7 @@ from softwood.source import ArraySource
 from softwood.split import SPLITS, AbstractSplit
 from softwood.train.base import AbstractTrainer, Chain
 from softwood.train.best_of import BestOf
+from softwood.train.grow_centroids import GrowCentroids
 from softwood.train.grow_greedy import GrowGreedy
 from softwood.train.grow_hard import GrowHard
 from softwood.train.grow_projected import GrowProjected
@@ -109,9 +110,14 @@ TRAININGS: dict[str, Callable[[Recipe, ArraySource], AbstractTrainer]] = {
 
 
 def searched(recipe: Recipe, source: ArraySource) -> bool:
-    """Whether settings are searched: asked for, or cheap enough (and enough rows to judge by)."""
+    """Whether settings are searched: asked for, or cheap enough (and enough rows to judge by).
+
+    Families without a kernel are an order of magnitude slower, and searched only where that is asked for.
+    """
     if recipe.search != "auto":
         return bool(recipe.search)
+    if split_of(recipe).core_name is None:
+        return False
     return 20 <= source.n <= SEARCHED_ROWS and descent_work(recipe, source) <= SEARCHED_WORK
 
 
@@ -177,8 +183,15 @@ def _refined(recipe: Recipe, source: ArraySource, setting: Setting, n_steps: int
     if recipe.early_stopping:
         watch = Watch(recipe.validation_fraction, recipe.n_iter_no_change, recipe.tol)
     depth = setting.depth if recipe.max_leaf_nodes is None else None
-    start = GrowProjected(depth) if setting.start == "projected" and depth else _grow(recipe, setting.depth)
-    return Chain([start, Refine(depth, _split(recipe), optimizer, watch)])
+    return Chain([_start(recipe, setting, depth), Refine(depth, split_of(recipe), optimizer, watch)])
+
+
+def _start(recipe: Recipe, setting: Setting, depth: int | None) -> AbstractTrainer:
+    """Questions to begin with; those with many answers have a start of their own."""
+    arity = split_of(recipe).arity
+    if arity > 2:
+        return GrowCentroids(depth or 1, arity)
+    return GrowProjected(depth) if setting.start == "projected" and depth else _grow(recipe, setting.depth)
 
 
 def _grow(recipe: Recipe, depth: int | None) -> AbstractTrainer:
@@ -223,5 +236,6 @@ def _decay(recipe: Recipe) -> float:
     return 0.1 if recipe.weight_decay == "auto" else recipe.weight_decay
 
 
-def _split(recipe: Recipe) -> AbstractSplit:
+def split_of(recipe: Recipe) -> AbstractSplit:
+    """The family of a recipe's questions."""
     return recipe.split if isinstance(recipe.split, AbstractSplit) else SPLITS[recipe.split]()
