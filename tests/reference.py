@@ -194,6 +194,38 @@ def network_scores(
     return [score for of_node in scores for score in of_node]
 
 
+def flowing_scores(
+    theta: list[complex], x: list[complex], arity: list[int], n_units: int, activation: str
+) -> list[complex]:
+    """What flows into a node is what its parent made of the row; theta holds the layers of all nodes, then outputs."""
+    left, made = list(theta), {}
+
+    def read(units: int, width: int) -> list[list[complex]]:
+        return [[left.pop(0) for _ in range(width + 1)] for _ in range(units)]
+
+    asking = [node for node, count in enumerate(arity) if count]
+    for node in asking:
+        parents = [other for other in asking if node in children(arity, other)]
+        inputs = made[parents[0]] if parents else x
+        made[node] = [ACTIVATIONS[activation](t) for t in layer(read(n_units, len(inputs)), inputs)]
+    scores = [layer(read(1 if arity[node] == 2 else arity[node], n_units), made[node]) for node in asking]
+    return [score for of_node in scores for score in of_node]
+
+
+def kernel_scores(
+    theta: list[complex], x: Row, points: Matrix, kernel: str, gamma: float, degree: int
+) -> list[complex]:
+    kernels = []
+    for point in points:
+        if kernel == "rbf":
+            kernels.append(math.exp(-gamma * sum((a - b) ** 2 for a, b in zip(x, point, strict=True))))
+        else:
+            kernels.append((1 + gamma * sum(a * b for a, b in zip(x, point, strict=True))) ** degree)
+    width = len(points) + 1
+    rows = [theta[start : start + width] for start in range(0, len(theta), width)]
+    return layer(rows, kernels)
+
+
 def complex_step(scores: Callable[[list[complex]], list[complex]], theta: Row) -> list[list[float]]:
     """Derivatives of scores, exact to rounding: there is no difference of nearly equal numbers."""
     columns = []

@@ -6,7 +6,7 @@ A new impurity or split family belongs here the day it is registered: tests/laws
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -15,8 +15,8 @@ import numpy as np
 
 import reference
 from softwood.impurity import AbstractImpurity, Entropy, Gini, Newton, Variance
-from softwood.question import Linears, Networks, Thresholds
-from softwood.split import AbstractSplit, Axis, Layered, Linear, Multiway, Network, Pretransform
+from softwood.question import Kernels, Linears, Networks, Thresholds
+from softwood.split import AbstractSplit, Axis, Flowing, Kernel, Layered, Linear, Multiway, Network, Pretransform
 from softwood.split.dense import AbstractDense
 from softwood.targets import AbstractTargets, centred_moments, class_counts, newton_pairs, soft_labels
 from softwood.topology import Topology
@@ -257,6 +257,41 @@ def _case(
     )
 
 
+def _flowing(name: str, split: Flowing) -> SplitCase:
+    def scores(theta: list[Any], x: list[float], topology: Topology) -> list[Any]:
+        return reference.flowing_scores(theta, x, topology.arity.tolist(), split.n_units, split.activation)
+
+    def sharpened(theta: np.ndarray, factor: float, topology: Topology, p: int) -> np.ndarray:
+        at = theta.size - int(topology.n_scores.sum()) * (split.n_units + 1)
+        return np.concatenate([theta[:at], theta[at:] * factor])
+
+    def offsets(topology: Topology, p: int) -> np.ndarray:
+        m, h = topology.internal.size, split.n_units
+        first, rest = h * min(m, 1), h * max(m - 1, 0) + int(topology.n_scores.sum())
+        return np.cumsum([p + 1] * first + [h + 1] * rest, dtype=int) - 1
+
+    return _case(name, split, scores, sharpened, offsets, TOPOLOGIES)
+
+
+def _kernel(name: str, kernel: str, gamma: float, degree: int) -> SplitCase:
+    """Four landmarks."""
+
+    def scores(theta: list[Any], x: list[float], topology: Topology) -> list[Any]:
+        return reference.kernel_scores(theta, x, table(4, len(x), 9).tolist(), kernel, gamma, degree)
+
+    return replace(
+        _case(
+            name,
+            Kernel(),
+            scores,
+            lambda theta, factor, topology, p: theta * factor,
+            lambda topology, p: slice(4, None, 5),
+            BINARY,
+        ),
+        make=lambda topology, p: Kernel(kernel, gamma=gamma, degree=degree, points=table(4, p, 9)),
+    )
+
+
 def _layered(name: str, *cases: SplitCase) -> SplitCase:
     """The families of some cases from the root down; a level is a chain of its questions."""
     split = Layered(tuple(case.make(TOPOLOGIES["leaf"], 0) for case in cases))
@@ -320,6 +355,10 @@ SPLITS: list[SplitCase] = [
     _dense("network", Network((3, 2)), SOME),
     _dense("network, relu, three hidden", Network((2, 3, 2), "relu"), SOME),
     _dense("multiway", Multiway(3)),
+    _flowing("flowing", Flowing(2)),
+    replace(_flowing("flowing, relu", Flowing(3, "relu")), topologies=SOME),
+    _kernel("kernel, rbf", "rbf", 0.1, 1),
+    _kernel("kernel, polynomial", "polynomial", 0.4, 3),
     _layered("layered", LINEAR, _dense("below", Pretransform(2))),
 ]
 
@@ -381,5 +420,5 @@ def mixed_tree(topology: Topology, n_features: int, seed: int = 0) -> Tree:
     )
 
 
-QUESTIONS = {kind.kind: kind for kind in (Thresholds, Linears, Networks)}
+QUESTIONS = {kind.kind: kind for kind in (Thresholds, Linears, Networks, Kernels)}
 TREES: dict[str, Tree] = {name: mixed_tree(shape, 5, seed) for seed, (name, shape) in enumerate(BINARY.items())}

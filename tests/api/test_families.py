@@ -10,7 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from softwood import ModelFileError, TreeClassifier, TreeRegressor, load, save
 from softwood.export import tree_text
-from softwood.split import SPLITS, AbstractSplit, Layered, Linear, Multiway, Network, Pretransform
+from softwood.split import SPLITS, AbstractSplit, Flowing, Kernel, Layered, Linear, Multiway, Network, Pretransform
 
 IRIS = load_iris(return_X_y=True)
 DIABETES = load_diabetes(return_X_y=True)
@@ -21,6 +21,10 @@ SMALL: list[AbstractSplit] = [
     Multiway(2),
     Multiway(4),
     Layered((Linear(), Pretransform(2))),
+    Flowing(4),
+    Flowing(3, "sigmoid", n_children=3),
+    Kernel(),
+    Kernel("polynomial", 20, gamma=0.3),
 ]
 EVERY = pytest.mark.parametrize("split", SMALL, ids=repr)
 BOTH = pytest.mark.parametrize(
@@ -130,6 +134,13 @@ def test_a_family_from_a_file_is_checked(split, said):
         (lambda: Pretransform(2, "sin"), "activation must be one of 'tanh'"),
         (lambda: Network(3), "hidden must list the units"),
         (lambda: Multiway(1), "n_children must be an integer from 2"),
+        (lambda: Kernel("linear"), "kernel must be one of 'rbf', 'polynomial'"),
+        (lambda: Kernel(n_landmarks=1001), "n_landmarks must be an integer from 1 to 1000"),
+        (lambda: Kernel(gamma=0), "gamma must be a finite number > 0"),
+        (lambda: Kernel(landmarks=[1.0]), "landmarks must be 1 to 1000 points"),
+        (lambda: quick(TreeClassifier, Kernel(landmarks=[[1.0]])).fit(*IRIS), "landmarks have 1 columns, but X has 4"),
+        (lambda: Flowing(0), "n_units must be an integer from 1"),
+        (lambda: quick(TreeClassifier, Flowing(), training="greedy").fit(*IRIS), "needs training='global'"),
         (lambda: Layered(()), "families must be instances"),
         (lambda: Layered((Layered(),)), "layered questions depend on other levels"),
         (lambda: Layered((Linear(), Multiway(3))), "the same number of children"),

@@ -61,6 +61,13 @@ def networks(**changed: Any) -> dict[str, Any]:
     return {"kind": "network", **record, **changed}
 
 
+def kernels(**changed: Any) -> dict[str, Any]:
+    """The record of three kernel questions about two landmarks, with one entry replaced."""
+    points = [[0.5] * P] * 2
+    record = {"centers": points, "slopes": points, "degrees": [0, 2], "weights": [[1.0, 2.0]] * 3, "bias": [0.0] * 3}
+    return {"kind": "kernel", **record, **changed}
+
+
 # A tree
 
 
@@ -116,7 +123,10 @@ def test_a_stump_comes_back() -> None:
         (wrong("tables", value={}), "tables must be a list, not an object"),
         (wrong("tables", value=[{"kind": "threshold"}] * 128), "at most 127"),
         (wrong("tables", 0, value=1), "tables[0] must be an object"),
-        (wrong("tables", 0, "kind", value="pickle"), "unknown kind 'pickle'; known are linear, network, threshold"),
+        (
+            wrong("tables", 0, "kind", value="pickle"),
+            "unknown kind 'pickle'; known are kernel, linear, network, threshold",
+        ),
         (wrong("tables", 0, "kind", value=["linear"]), "the text 'kind'"),
         (wrong("tables", 0, "feature", value=[0.5, 1]), "not a table of threshold questions"),
         (wrong("tables", 0, "feature", value=[3, 0]), "outside 0..2"),
@@ -140,6 +150,12 @@ def test_a_stump_comes_back() -> None:
         (wrong("tables", 1, value=networks(activation=[0, 0])), "one activation and one list of parameters each"),
         (wrong("tables", 1, value=networks(parameters=[[0.0] * 3] * 3)), "number of parameters disagree"),
         (wrong("tables", 1, value=networks(parameters=[[float("nan")] * 4] * 3)), "finite parameters"),
+        (wrong("tables", 1, value=kernels(centers=[[0.5]] * 2)), "centers of shape (2, 3)"),
+        (wrong("tables", 1, value=kernels(weights=[[1.0]] * 3)), "weights of shape (3, 2)"),
+        (wrong("tables", 1, value=kernels(degrees=[0, 11])), "degrees from 0 to 10"),
+        (wrong("tables", 1, value=kernels(degrees=[0, 1.5])), "not a table of kernel questions"),
+        (wrong("tables", 1, value=kernels(bias=[float("inf")] * 3)), "finite bias"),
+        (wrong("tables", 1, value=kernels(slopes=[[float("nan")] * P] * 2)), "finite slopes"),
         (wrong("tables", 1, value=networks(parameters=[["1"] * 4] * 3)), "must be a number, not a text"),
     ],
 )

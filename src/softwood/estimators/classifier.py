@@ -31,12 +31,13 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
     ----------
     max_depth : int or None, default=6
         The most questions on a path. None (no limit) is for ``training="cart"`` and ``"greedy"`` only.
-    split : {"linear", "axis", "pretransform", "network", "multiway", "layered"} or split family, default="linear"
-        What a question looks at: a weighted sum of the columns; one column; a weighted sum of a few bent directions
-        (``softwood.split.Pretransform``) or of the layers of a small network (``Network``); several weighted sums,
-        of which the largest names the child (``Multiway``); or another family at each depth (``Layered``). An
-        instance of a family sets its parameters, for instance ``Pretransform(n_rows=6)``. ``training="cart"`` always
-        asks about one column; for now only it can.
+    split : str or AbstractSplit, default="linear"
+        What a question looks at. "linear": a weighted sum of the columns; "axis": one column (with
+        ``training="cart"`` only, which always asks so); "pretransform": a weighted sum of a few bent directions;
+        "network": a small network; "flowing": columns that are bent anew at each node a row passes; "multiway":
+        several weighted sums, the largest names the child; "kernel": how near a row is to landmarks; "layered":
+        another kind at each depth. An instance of a family in ``softwood.split`` sets its parameters, for instance
+        ``Pretransform(n_rows=6)``. Only "linear" has compiled training and is searched by default.
     impurity : {"gini", "entropy"} or AbstractImpurity, default="gini"
         What training lowers: "gini" is the Brier score of the leaves' class shares, "entropy" their log loss.
     training : {"global", "greedy", "cart"}, default="global"

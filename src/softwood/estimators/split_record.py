@@ -22,7 +22,7 @@ def split_record(split: AbstractSplit) -> Record:
         )
     return {
         "family": split.name,
-        "parameters": {field.name: _plain(getattr(split, field.name)) for field in fields(split)},
+        "parameters": {field.name: _plain(getattr(split, field.name)) for field in fields(split) if field.compare},
     }
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from softwood.split.axis import Axis
 from softwood.split.base import AbstractSplit, Asked, Units
+from softwood.split.flowing import Flowing
+from softwood.split.kernel import Kernel
 from softwood.split.layered import Layered
 from softwood.split.linear import Linear
 from softwood.split.multiway import Multiway
@@ -17,6 +19,8 @@ SPLITS: dict[str, type[AbstractSplit]] = {
     "network": Network,
     "multiway": Multiway,
     "layered": Layered,
+    "kernel": Kernel,
+    "flowing": Flowing,
 }
 
 __all__ = [
@@ -24,6 +28,8 @@ __all__ = [
     "AbstractSplit",
     "Asked",
     "Axis",
+    "Flowing",
+    "Kernel",
     "Layered",
     "Linear",
     "Multiway",

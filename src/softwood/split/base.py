@@ -65,7 +65,7 @@ class AbstractSplit(ABC):
         """The family that asks at one depth."""
         return self
 
-    def prepared(self, Z: npt.NDArray[np.float32], rng: np.random.Generator) -> AbstractSplit:
+    def prepared(self, Z: npt.NDArray[np.float32], units: Units, rng: np.random.Generator) -> AbstractSplit:
         """The family made ready for the (n, p) standardised rows it is to learn from."""
         return self
 

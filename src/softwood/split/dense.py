@@ -9,19 +9,28 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from softwood._activation import ACTIVATIONS
-from softwood._namespace import Array, array_namespace, as_indices
+from softwood._namespace import Array, array_namespace
 from softwood.question import AbstractQuestions, Networks
 from softwood.split.base import AbstractSplit, Asked, FloatArray, Units, scores_of
+from softwood.split.layers import (
+    block_bar,
+    carried,
+    flat,
+    inwards,
+    of_nodes,
+    of_scores,
+    outputs,
+    outwards,
+    place,
+    straight,
+)
 from softwood.topology import Topology
 
-Number = TypeVar("Number", bound=np.generic)
-STEEPNESS = 1.0  # weight of a standardised column that starts as a threshold question
 NOISE = 0.01  # of outputs that nothing is asked of yet
 
 
@@ -43,18 +52,18 @@ class AbstractDense(AbstractSplit):
 
     def scores(self, theta: Array, X: Array, topology: Topology) -> Array:
         blocks = self._blocks(theta, topology, X.shape[1])
-        return _outputs(_of_scores(self._passed(blocks, X)[-1], topology), blocks[-1])
+        return outputs(of_scores(self._passed(blocks, X)[-1], topology), blocks[-1])
 
     def scores_vjp(self, theta: Array, X: Array, topology: Topology, Z_bar: Array) -> Array:
         xp = array_namespace(X)
         blocks = self._blocks(theta, topology, X.shape[1])
         passed = self._passed(blocks, X)
-        seen = _of_scores(passed[-1], topology)
-        bars = [_block_bar(xp.expand_dims(Z_bar.T, axis=-1), seen)[:, 0, :]]
-        H_bar = _of_nodes(xp.expand_dims(Z_bar.T, axis=-1) * xp.expand_dims(blocks[-1][:, :-1], axis=1), topology)
+        seen = of_scores(passed[-1], topology)
+        bars = [block_bar(xp.expand_dims(Z_bar.T, axis=-1), seen)[:, 0, :]]
+        H_bar = of_nodes(xp.expand_dims(Z_bar.T, axis=-1) * xp.expand_dims(blocks[-1][:, :-1], axis=1), topology)
         for block, H, before in zip(blocks[-2::-1], passed[:0:-1], passed[-2::-1], strict=True):
             T_bar = H_bar * ACTIVATIONS[self.activation].slope(H)
-            bars.insert(0, _block_bar(T_bar, before))
+            bars.insert(0, block_bar(T_bar, before))
             H_bar = T_bar @ block[:, :, :-1]
         return xp.concat([xp.reshape(bar, (-1,)) for bar in bars])
 
@@ -62,10 +71,10 @@ class AbstractDense(AbstractSplit):
         masks = [np.ones(shape, dtype=bool) for shape in self._shapes(topology, n_features)]
         for mask in masks:
             mask[..., -1] = False
-        return _flat(masks)
+        return flat(masks)
 
     def random(self, topology: Topology, n_features: int, rng: np.random.Generator) -> FloatArray:
-        return _flat(self._random_blocks(topology, n_features, rng))
+        return flat(self._random_blocks(topology, n_features, rng))
 
     def questions(self, theta: FloatArray, topology: Topology, units: Units) -> AbstractQuestions:
         p = units.center.size
@@ -73,7 +82,7 @@ class AbstractDense(AbstractSplit):
         networks = []
         for node in range(topology.internal.size):
             layers = [*(block[node] for block in blocks[:-1]), blocks[-1][scores_of(topology, np.array([node]))]]
-            networks.append((self.activation, [_outwards(layers[0], units), *layers[1:]]))
+            networks.append((self.activation, [outwards(layers[0], units), *layers[1:]]))
         return Networks.of_layers(networks)
 
     def soften(self, asked: Asked, units: Units, rng: np.random.Generator) -> FloatArray:
@@ -83,22 +92,18 @@ class AbstractDense(AbstractSplit):
         for node in np.flatnonzero(asked.table >= 0):
             layers = self._layers(asked.tables[asked.table[node]], int(asked.row[node]), units)
             for block, layer in zip(blocks[:-1], layers[:-1], strict=True):
-                _place(layer, block[node])
+                place(layer, block[node])
                 block[node, : len(layer), layer.shape[1] - 1 : -1] = 0  # what is asked does not hear the noise
             for score, unit in zip(scores_of(asked.topology, np.array([node])), layers[-1], strict=True):
-                _place(unit[None], blocks[-1][score][None])
-        return _flat(blocks)
+                place(unit[None], blocks[-1][score][None])
+        return flat(blocks)
 
     def _layers(self, questions: AbstractQuestions, k: int, units: Units) -> Sequence[FloatArray]:
         """Layers for standardised columns that ask question k, or what is most like it."""
         network = questions.network(k)
         if network is not None and self._holds(network[0], [len(layer) for layer in network[1][:-1]]):
-            return [_inwards(network[1][0], units), *network[1][1:]]
-        weights, offsets = questions.slants(np.array([k]), units.center.size)
-        slant = _inwards(np.concatenate([weights, offsets[:, None]], axis=1), units)
-        if questions.is_hard:
-            slant *= STEEPNESS / max(float(np.abs(slant[:, :-1]).max()), 1e-300)
-        return _carried(slant, self.hidden, self.activation)
+            return [inwards(network[1][0], units), *network[1][1:]]
+        return carried(straight(questions, k, units), self.hidden, self.activation)
 
     def _holds(self, activation: str, sizes: Sequence[int]) -> bool:
         fits = len(sizes) == len(self.hidden) and all(a <= b for a, b in zip(sizes, self.hidden, strict=True))
@@ -132,79 +137,3 @@ class AbstractDense(AbstractSplit):
             T = passed[-1] @ xp.matrix_transpose(block[:, :, :-1]) + xp.expand_dims(block[:, :, -1], axis=1)
             passed.append(ACTIVATIONS[self.activation].function(T))
         return passed
-
-
-def _outputs(
-    H: Array,  # (scores or 1, n, units)
-    block: Array,  # (scores, units + 1)
-) -> Array:  # (n, scores)
-    xp = array_namespace(block)
-    return (H @ xp.expand_dims(block[:, :-1], axis=-1))[:, :, 0].T + block[:, -1]
-
-
-def _block_bar(
-    T_bar: Array,  # (nodes, n, units)
-    H: Array,  # (nodes or 1, n, inputs)
-) -> Array:  # (nodes, units, inputs + 1)
-    """Cotangent of a layer's weights and offsets."""
-    xp = array_namespace(H)
-    return xp.concat([xp.matrix_transpose(T_bar) @ H, xp.expand_dims(xp.sum(T_bar, axis=1), axis=-1)], axis=-1)
-
-
-def _of_scores(H: Array, topology: Topology) -> Array:
-    """What each score sees of (nodes, n, units): its node's units."""
-    if H.shape[0] == 1 or (topology.n_scores == 1).all():
-        return H
-    owner = np.repeat(np.arange(topology.internal.size), topology.n_scores)
-    return array_namespace(H).take(H, as_indices(owner, H), axis=0)
-
-
-def _of_nodes(H_bar: Array, topology: Topology) -> Array:
-    """The way back of ``_of_scores``: sums over the scores of each node."""
-    if (topology.n_scores == 1).all():
-        return H_bar
-    xp = array_namespace(H_bar)
-    owner = np.repeat(np.arange(topology.internal.size), topology.n_scores)
-    belongs = owner == np.arange(topology.internal.size)[:, None]
-    return xp.tensordot(xp.asarray(belongs, dtype=H_bar.dtype, device=H_bar.device), H_bar, axes=1)
-
-
-def _carried(slant: FloatArray, hidden: Sequence[int], activation: str) -> list[FloatArray]:
-    """Layers that carry linear scores (outputs, p + 1) through the straightest part of the activation."""
-    if not hidden:
-        return [slant]
-    a = ACTIVATIONS[activation]
-    n_carried = min(len(slant), *hidden)
-    first = slant[:n_carried].copy()
-    first[:, -1] += a.anchor
-    between = _affine(np.eye(n_carried) / a.gain, a.anchor - a.level / a.gain)
-    last = _affine(np.eye(len(slant), n_carried) / a.gain, -a.level / a.gain)
-    last[n_carried:] = 0
-    return [first, *[between] * (len(hidden) - 1), last]
-
-
-def _affine(weights: FloatArray, offset: float) -> FloatArray:
-    return np.concatenate([weights, np.full((len(weights), 1), offset)], axis=1)
-
-
-def _place(layer: FloatArray, block: FloatArray) -> None:
-    """Write a layer into the corner of a block that is at least as large."""
-    units, width = len(layer), layer.shape[1] - 1
-    block[:units, :width] = layer[:, :-1]
-    block[:units, -1] = layer[:, -1]
-
-
-def _outwards(layer: FloatArray, units: Units) -> FloatArray:
-    """A layer on standardised columns as one on the user's."""
-    weights = layer[:, :-1] * units.per_scale
-    return np.concatenate([weights, (layer[:, -1] - weights @ units.center)[:, None]], axis=1)
-
-
-def _inwards(layer: FloatArray, units: Units) -> FloatArray:
-    """A layer on the user's columns as one on standardised ones."""
-    offset = layer[:, -1] + layer[:, :-1] @ units.center
-    return np.concatenate([layer[:, :-1] * units.scale, offset[:, None]], axis=1)
-
-
-def _flat(blocks: Sequence[npt.NDArray[Number]]) -> npt.NDArray[Number]:
-    return np.concatenate([block.ravel() for block in blocks])

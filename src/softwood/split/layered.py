@@ -61,8 +61,8 @@ class Layered(AbstractSplit):
     def at_depth(self, depth: int) -> AbstractSplit:
         return self.families[min(depth, len(self.families) - 1)]
 
-    def prepared(self, Z: npt.NDArray[np.float32], rng: np.random.Generator) -> AbstractSplit:
-        return replace(self, families=tuple(family.prepared(Z, rng) for family in self.families))
+    def prepared(self, Z: npt.NDArray[np.float32], units: Units, rng: np.random.Generator) -> AbstractSplit:
+        return replace(self, families=tuple(family.prepared(Z, units, rng) for family in self.families))
 
     def n_parameters(self, topology: Topology, n_features: int) -> int:
         return sum(level.family.n_parameters(level.topology, n_features) for level in self._levels(topology))

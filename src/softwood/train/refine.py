@@ -137,7 +137,7 @@ class Refine(AbstractTrainer):
         rows, held_out = source, None
         if self.watch is not None:
             held_out, rows = source.parted(self.watch.fraction, int(run.rng.integers(2**31)))
-        split = self.split.prepared(rows.Z, run.rng)
+        split = self.split.prepared(rows.Z, rows.units, run.rng)
         asked = asked_of(tree, origin[topology.internal], topology)
         theta = split.soften(asked, source.units, run.rng).astype(np.float32)
         tolerance = self.optimizer.tolerance
