@@ -118,7 +118,7 @@ def middle_of_descent(shape: Shape, n_threads: int) -> tuple[Any, np.ndarray, Me
     run = Run(np.random.default_rng(0), n_threads)
     tree = GrowHard(shape.depth).train(root(source, impurity), source, impurity, run)
     topology, origin = completed(tree.topology, shape.depth)
-    asked = asked_of(tree, origin[topology.internal])
+    asked = asked_of(tree, origin[topology.internal], topology)
     theta = Linear().soften(asked, source.units, run.rng).astype(np.float32)
     engine = engine_for(source, topology, Linear(), impurity, shape.tolerance)
     memory, batches = Memory.fresh(theta.size, source.n), source.batches(run.rng, shape.batch)

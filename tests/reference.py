@@ -6,6 +6,7 @@ the library. Nothing here is clever, and nothing here may be made clever: it is 
 
 from __future__ import annotations
 
+import cmath
 import math
 from collections.abc import Callable, Sequence
 
@@ -199,6 +200,75 @@ def axis_scores_gradient(theta: Row, x: Row, features: Sequence[int]) -> list[li
         row[2 * k + 1] = -abs(theta[2 * k])
         rows.append(row)
     return rows
+
+
+ACTIVATIONS: dict[str, Callable[[complex], complex]] = {
+    "tanh": cmath.tanh,
+    "relu": lambda t: t if t.real > 0 else 0 * t,
+    "sigmoid": lambda t: 1 / (1 + cmath.exp(-t)),
+    "identity": lambda t: t,
+}
+
+
+def layer(rows: list[list[complex]], x: list[complex]) -> list[complex]:
+    """Weights and then the offset of each unit."""
+    return [sum(w * t for w, t in zip(row[:-1], x, strict=True)) + row[-1] for row in rows]
+
+
+def network_scores(
+    theta: list[complex], x: list[complex], n_scores: list[int], hidden: Sequence[int], activation: str
+) -> list[complex]:
+    """Node by node; theta is read layer by layer, in each layer node by node."""
+    left, inputs = list(theta), [x for _ in n_scores]
+
+    def read(units: int, width: int) -> list[list[complex]]:
+        return [[left.pop(0) for _ in range(width + 1)] for _ in range(units)]
+
+    for units in hidden:
+        inputs = [[ACTIVATIONS[activation](t) for t in layer(read(units, len(h)), h)] for h in inputs]
+    scores = [layer(read(units, len(h)), h) for units, h in zip(n_scores, inputs, strict=True)]
+    return [score for of_node in scores for score in of_node]
+
+
+def flowing_scores(
+    theta: list[complex], x: list[complex], arity: list[int], n_units: int, activation: str
+) -> list[complex]:
+    """What flows into a node is what its parent made of the row; theta holds the layers of all nodes, then outputs."""
+    left, made = list(theta), {}
+
+    def read(units: int, width: int) -> list[list[complex]]:
+        return [[left.pop(0) for _ in range(width + 1)] for _ in range(units)]
+
+    asking = [node for node, count in enumerate(arity) if count]
+    for node in asking:
+        parents = [other for other in asking if node in children(arity, other)]
+        inputs = made[parents[0]] if parents else x
+        made[node] = [ACTIVATIONS[activation](t) for t in layer(read(n_units, len(inputs)), inputs)]
+    scores = [layer(read(1 if arity[node] == 2 else arity[node], n_units), made[node]) for node in asking]
+    return [score for of_node in scores for score in of_node]
+
+
+def kernel_scores(
+    theta: list[complex], x: Row, points: Matrix, kernel: str, gamma: float, degree: int
+) -> list[complex]:
+    kernels = []
+    for point in points:
+        if kernel == "rbf":
+            kernels.append(math.exp(-gamma * sum((a - b) ** 2 for a, b in zip(x, point, strict=True))))
+        else:
+            kernels.append((1 + gamma * sum(a * b for a, b in zip(x, point, strict=True))) ** degree)
+    width = len(points) + 1
+    rows = [theta[start : start + width] for start in range(0, len(theta), width)]
+    return layer(rows, kernels)
+
+
+def complex_step(scores: Callable[[list[complex]], list[complex]], theta: Row) -> list[list[float]]:
+    """Derivatives of scores, exact to rounding: there is no difference of nearly equal numbers."""
+    columns = []
+    for j in range(len(theta)):
+        moved = [complex(t, 1e-30 * (i == j)) for i, t in enumerate(theta)]
+        columns.append([score.imag / 1e-30 for score in scores(moved)])
+    return [list(row) for row in zip(*columns, strict=True)]
 
 
 def sigmoid(z: float) -> float:

@@ -5,17 +5,19 @@ A new impurity or split family belongs here the day it is registered: tests/laws
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 import reference
 from softwood.impurity import AbstractImpurity, Entropy, Gamma, Gini, Newton, Poisson, Variance
-from softwood.question import Linears, Thresholds
-from softwood.split import AbstractSplit, Axis, Linear
+from softwood.question import Kernels, Linears, Networks, Thresholds
+from softwood.split import AbstractSplit, Axis, Flowing, Kernel, Layered, Linear, Multiway, Network, Pretransform
+from softwood.split.dense import AbstractDense
 from softwood.targets import (
     AbstractTargets,
     centred_moments,
@@ -218,6 +220,7 @@ TOPOLOGIES: dict[str, Topology] = {
     "mixed by level": Topology(np.array([3, 2, 0, 2, 5, 0, 0, 5] + [0] * 10)),
 }
 BINARY = {name: shape for name, shape in TOPOLOGIES.items() if (shape.n_scores == 1).all()}
+SOME = {name: TOPOLOGIES[name] for name in ("leaf", "ragged", "ragged three children", "mixed by level")}
 
 
 # Split families.
@@ -229,10 +232,10 @@ class SplitCase:
 
     name: str
     make: Callable[[Topology, int], AbstractSplit]  # from a shape and a number of columns
-    scores: Callable[..., list[float]]  # theta, x -> the row's scores
+    scores: Callable[..., list[Any]]  # theta, x, shape -> the row's scores
     scores_gradient: Callable[..., list[list[float]]]
-    sharpen: Callable[[np.ndarray, float], np.ndarray]  # theta with its scores that many times as large
-    offsets: Callable[[int, int], slice]  # which of q parameters place a question and do not turn it; q, columns
+    sharpen: Callable[..., np.ndarray]  # theta, factor, shape, columns -> theta with scores that much larger
+    offsets: Callable[[Topology, int], Any]  # which parameters place a question and do not turn it; shape, columns
     topologies: dict[str, Topology] = field(default_factory=lambda: TOPOLOGIES)
 
     def __str__(self) -> str:
@@ -245,27 +248,159 @@ def _axis_features(topology: Topology, n_features: int) -> np.ndarray:
 
 def _axis_rows(function: Callable[..., Any]) -> Callable[..., Any]:
     """Reference scores of the family that ``make`` makes: columns in turn."""
-    return lambda theta, x: function(theta, x, [k % len(x) for k in range(len(theta) // 2)])
+    return lambda theta, x, topology: function(theta, x, [k % len(x) for k in range(len(theta) // 2)])
 
 
+def _linear_rows(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda theta, x, topology: function(theta, x)
+
+
+def _dense_blocks(split: AbstractDense, topology: Topology, p: int) -> list[tuple[int, int]]:
+    """(units of all nodes, numbers of each) of one layer after another."""
+    sizes, n_nodes = (p, *split.hidden), topology.internal.size
+    hidden = [(n_nodes * units, width + 1) for width, units in pairwise(sizes)]
+    return [*hidden, (int(topology.n_scores.sum()), sizes[-1] + 1)]
+
+
+def _dense(name: str, split: AbstractDense, topologies: dict[str, Topology] = TOPOLOGIES) -> SplitCase:
+    """A family of networks, each node its own."""
+
+    def scores(theta: list[Any], x: list[float], topology: Topology) -> list[Any]:
+        return reference.network_scores(theta, x, topology.n_scores.tolist(), split.hidden, split.activation)
+
+    def sharpened(theta: np.ndarray, factor: float, topology: Topology, p: int) -> np.ndarray:
+        outputs = np.prod(_dense_blocks(split, topology, p)[-1])
+        return np.concatenate([theta[: theta.size - outputs], theta[theta.size - outputs :] * factor])
+
+    def offsets(topology: Topology, p: int) -> np.ndarray:
+        return np.cumsum(np.repeat(*np.array(_dense_blocks(split, topology, p)).T[::-1])) - 1
+
+    return _case(name, split, scores, sharpened, offsets, topologies)
+
+
+def _case(
+    name: str,
+    split: AbstractSplit,
+    scores: Callable[..., list[Any]],
+    sharpen: Callable[..., np.ndarray],
+    offsets: Callable[[Topology, int], Any],
+    topologies: dict[str, Topology],
+) -> SplitCase:
+    """A family whose reference scores are written for complex numbers as well."""
+    return SplitCase(
+        name,
+        lambda topology, n_features: split,
+        scores,
+        lambda theta, x, topology: reference.complex_step(lambda moved: scores(moved, x, topology), theta),
+        sharpen,
+        offsets,
+        topologies,
+    )
+
+
+def _flowing(name: str, split: Flowing) -> SplitCase:
+    def scores(theta: list[Any], x: list[float], topology: Topology) -> list[Any]:
+        return reference.flowing_scores(theta, x, topology.arity.tolist(), split.n_units, split.activation)
+
+    def sharpened(theta: np.ndarray, factor: float, topology: Topology, p: int) -> np.ndarray:
+        at = theta.size - int(topology.n_scores.sum()) * (split.n_units + 1)
+        return np.concatenate([theta[:at], theta[at:] * factor])
+
+    def offsets(topology: Topology, p: int) -> np.ndarray:
+        m, h = topology.internal.size, split.n_units
+        first, rest = h * min(m, 1), h * max(m - 1, 0) + int(topology.n_scores.sum())
+        return np.cumsum([p + 1] * first + [h + 1] * rest, dtype=int) - 1
+
+    return _case(name, split, scores, sharpened, offsets, TOPOLOGIES)
+
+
+def _kernel(name: str, kernel: str, gamma: float, degree: int) -> SplitCase:
+    """Four landmarks."""
+
+    def scores(theta: list[Any], x: list[float], topology: Topology) -> list[Any]:
+        return reference.kernel_scores(theta, x, table(4, len(x), 9).tolist(), kernel, gamma, degree)
+
+    return replace(
+        _case(
+            name,
+            Kernel(),
+            scores,
+            lambda theta, factor, topology, p: theta * factor,
+            lambda topology, p: slice(4, None, 5),
+            BINARY,
+        ),
+        make=lambda topology, p: Kernel(kernel, gamma=gamma, degree=degree, points=table(4, p, 9)),
+    )
+
+
+def _layered(name: str, *cases: SplitCase) -> SplitCase:
+    """The families of some cases from the root down; a level is a chain of its questions."""
+    split = Layered(tuple(case.make(TOPOLOGIES["leaf"], 0) for case in cases))
+
+    def parts(theta: Any, topology: Topology, p: int) -> Iterator[tuple[SplitCase, Topology, Any, int]]:
+        """Case, chain, theta of each level, and where it starts."""
+        start = 0
+        for depth, nodes in enumerate(topology.levels[:-1]):
+            case, arity = cases[min(depth, len(cases) - 1)], topology.arity[nodes]
+            chain = _chain(arity[arity > 0].tolist())
+            stop = start + case.make(chain, p).n_parameters(chain, p)
+            yield case, chain, theta[start:stop], start
+            start = stop
+
+    def scores(theta: list[Any], x: list[float], topology: Topology) -> list[Any]:
+        levels = parts(theta, topology, len(x))
+        return [score for case, chain, part, _ in levels for score in case.scores(part, x, chain)]
+
+    def sharpened(theta: np.ndarray, factor: float, topology: Topology, p: int) -> np.ndarray:
+        levels = parts(theta, topology, p)
+        return np.concatenate([theta[:0], *(case.sharpen(part, factor, chain, p) for case, chain, part, _ in levels)])
+
+    def offsets(topology: Topology, p: int) -> np.ndarray:
+        places = np.arange(split.n_parameters(topology, p))
+        levels = parts(places, topology, p)
+        return np.concatenate([places[:0], *(part[case.offsets(chain, p)] for case, chain, part, _ in levels)])
+
+    return _case(name, split, scores, sharpened, offsets, SOME)
+
+
+def _chain(arity: list[int]) -> Topology:
+    """A tree of one question per level."""
+    levels = [[count] + [0] * (above - 1) for count, above in zip(arity, [1, *arity[:-1]], strict=True)]
+    return Topology(np.concatenate([*levels, [0] * arity[-1]]))
+
+
+LINEAR = SplitCase(
+    "linear",
+    lambda topology, n_features: Linear(),
+    _linear_rows(reference.linear_scores),
+    _linear_rows(reference.linear_scores_gradient),
+    lambda theta, factor, topology, p: theta * factor,
+    lambda topology, n_features: slice(n_features, None, n_features + 1),
+)
 SPLITS: list[SplitCase] = [
-    SplitCase(
-        "linear",
-        lambda topology, n_features: Linear(),
-        reference.linear_scores,
-        reference.linear_scores_gradient,
-        lambda theta, factor: theta * factor,
-        lambda q, n_features: slice(n_features, q, n_features + 1),
-    ),
+    LINEAR,
     SplitCase(
         "axis",
         lambda topology, n_features: Axis(_axis_features(topology, n_features)),
         _axis_rows(reference.axis_scores),
         _axis_rows(reference.axis_scores_gradient),
-        lambda theta, factor: (theta.reshape(-1, 2) * [factor, 1.0]).ravel(),
-        lambda q, n_features: slice(1, q, 2),
+        lambda theta, factor, topology, p: (theta.reshape(-1, 2) * [factor, 1.0]).ravel(),
+        lambda topology, n_features: slice(1, None, 2),
         BINARY,
     ),
+    _dense("pretransform", Pretransform(3)),
+    *(
+        _dense(f"pretransform, {activation}", Pretransform(2, activation), SOME)
+        for activation in ("relu", "sigmoid", "identity")
+    ),
+    _dense("network", Network((3, 2)), SOME),
+    _dense("network, relu, three hidden", Network((2, 3, 2), "relu"), SOME),
+    _dense("multiway", Multiway(3)),
+    _flowing("flowing", Flowing(2)),
+    replace(_flowing("flowing, relu", Flowing(3, "relu")), topologies=SOME),
+    _kernel("kernel, rbf", "rbf", 0.1, 1),
+    _kernel("kernel, polynomial", "polynomial", 0.4, 3),
+    _layered("layered", LINEAR, _dense("below", Pretransform(2))),
 ]
 
 
@@ -326,5 +461,5 @@ def mixed_tree(topology: Topology, n_features: int, seed: int = 0) -> Tree:
     )
 
 
-QUESTIONS = {Thresholds.kind: Thresholds, Linears.kind: Linears}
+QUESTIONS = {kind.kind: kind for kind in (Thresholds, Linears, Networks, Kernels)}
 TREES: dict[str, Tree] = {name: mixed_tree(shape, 5, seed) for seed, (name, shape) in enumerate(BINARY.items())}

@@ -207,9 +207,9 @@ def _lines(record: Record, values: npt.NDArray[np.float64], n_features: int) -> 
 
 
 def _topology(record: Mapping[str, Any]) -> Topology:
-    arity = integers(record, "arity", 0, 2)
+    arity = integers(record, "arity", 0, MAX_FEATURES)
     if (arity == 1).any():
-        raise ModelFileError(f"arity must be 0 (leaf) or 2 for every node, as all questions have two answers. {REMEDY}")
+        raise ModelFileError(f"arity must be 0 (leaf) or at least 2 for every node. {REMEDY}")
     try:
         return Topology(arity.astype(np.int32))
     except ValueError as error:
@@ -269,4 +269,10 @@ def _links(
     outside = np.flatnonzero(row >= sizes[table])
     if outside.size:
         raise ModelFileError(f"row[{outside[0]}] is {row[outside[0]]}, outside its table of questions. {REMEDY}")
+    for node in topology.internal:
+        asked = tables[table[node]].n_children(int(row[node]))
+        if topology.arity[node] != asked:
+            raise ModelFileError(
+                f"arity[{node}] is {topology.arity[node]}, but its question has {asked} answers. {REMEDY}"
+            )
     return table.astype(np.int8), row.astype(np.int32)

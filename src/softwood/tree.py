@@ -6,7 +6,7 @@ no impurity, no split family and no data.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -57,10 +57,24 @@ class Tree:
         cls, topology: Topology, table: AbstractQuestions, statistics: FloatArray, values: FloatArray, n_features: int
     ) -> Tree:
         """A tree whose k-th internal node asks question k of the only table."""
+        return cls.of_tables(topology, [table], statistics, values, n_features)
+
+    @classmethod
+    def of_tables(
+        cls,
+        topology: Topology,
+        tables: Sequence[AbstractQuestions],
+        statistics: FloatArray,
+        values: FloatArray,
+        n_features: int,
+    ) -> Tree:
+        """A tree whose internal nodes ask the questions of one table after another, in order."""
+        kind = np.full(topology.n_nodes, -1, dtype=np.int8)
         row = np.zeros(topology.n_nodes, dtype=np.int32)
-        row[topology.internal] = np.arange(topology.internal.size)
-        kind = np.where(topology.is_leaf, -1, 0).astype(np.int8)
-        return cls(topology, (table,), kind, row, statistics, values, n_features)
+        sizes = [table.n_questions for table in tables]
+        kind[topology.internal] = np.repeat(np.arange(len(sizes)), sizes)
+        row[topology.internal] = [k for size in sizes for k in range(size)]
+        return cls(topology, tuple(tables), kind, row, statistics, values, n_features)
 
     @property
     def n_nodes(self) -> int:
@@ -110,10 +124,11 @@ class Tree:
     def reach(self, X: npt.NDArray[Any]) -> FloatArray:
         """(n, m) the probability that a row reaches a node by the soft answers."""
         P = np.ones((self.n_nodes, X.shape[0]))  # a node's numbers next to each other
-        for index, questions in enumerate(self.tables):
-            nodes = np.flatnonzero(self.table == index)
-            answers = questions.probabilities(X, self.row[nodes])
-            for child in range(answers.shape[2]):
+        asked = np.stack([self.table, self.topology.arity], axis=1)[self.topology.internal]
+        for index, arity in np.unique(asked, axis=0):  # of one number of children
+            nodes = self.topology.internal[(asked == (index, arity)).all(axis=1)]
+            answers = self.tables[index].probabilities(X, self.row[nodes])
+            for child in range(arity):
                 P[self.topology.first_child[nodes] + child] = answers[:, :, child].T
         for level in self.topology.levels[1:]:
             P[level] *= P[self.topology.parent[level]]

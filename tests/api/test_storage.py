@@ -53,6 +53,21 @@ def wrong(*path: Any, value: Any) -> dict[str, Any]:
     return record
 
 
+def networks(**changed: Any) -> dict[str, Any]:
+    """The record of three network questions of one layer, with one entry replaced."""
+    outputs = changed.get("sizes", [[P, 1]])[0]
+    width = outputs[-1] if isinstance(outputs, list) and type(outputs[-1]) is int and outputs[-1] < 9 else 1
+    record = {"sizes": [[P, 1]] * 3, "activation": [0] * 3, "parameters": [[0.5] * (P + 1) * width] * 3}
+    return {"kind": "network", **record, **changed}
+
+
+def kernels(**changed: Any) -> dict[str, Any]:
+    """The record of three kernel questions about two landmarks, with one entry replaced."""
+    points = [[0.5] * P] * 2
+    record = {"centers": points, "slopes": points, "degrees": [0, 2], "weights": [[1.0, 2.0]] * 3, "bias": [0.0] * 3}
+    return {"kind": "kernel", **record, **changed}
+
+
 # A tree
 
 
@@ -86,8 +101,9 @@ def test_a_stump_comes_back() -> None:
         (wrong("arity", value=None), "arity must be a list, not null"),
         (wrong("arity", value=[]), "at least 2"),
         (wrong("arity", 3, value=2), "exactly one tree"),
-        (wrong("arity", 0, value=1), "arity must be 0 (leaf) or 2"),
-        (wrong("arity", 0, value=3), "arity[0] must be an integer from 0 to 2; it is 3"),
+        (wrong("arity", 0, value=1), "arity must be 0 (leaf) or at least 2"),
+        (wrong("arity", 0, value=-3), "arity[0] must be an integer from 0 to"),
+        (wrong("arity", value=[3, 2, 2, 0, 0, 0, 2, 0, 2, 0, 0, 0]), "12 entries, one per node"),
         (wrong("arity", 0, value=2.0), "arity[0] must be an integer"),
         (wrong("table", 0, value=-1), "table must be -1 at the leaves"),
         (wrong("table", 0, value=2), "table[0] must be an integer from -1 to 1"),
@@ -107,7 +123,10 @@ def test_a_stump_comes_back() -> None:
         (wrong("tables", value={}), "tables must be a list, not an object"),
         (wrong("tables", value=[{"kind": "threshold"}] * 128), "at most 127"),
         (wrong("tables", 0, value=1), "tables[0] must be an object"),
-        (wrong("tables", 0, "kind", value="pickle"), "unknown kind 'pickle'; known are linear, threshold"),
+        (
+            wrong("tables", 0, "kind", value="pickle"),
+            "unknown kind 'pickle'; known are kernel, linear, network, threshold",
+        ),
         (wrong("tables", 0, "kind", value=["linear"]), "the text 'kind'"),
         (wrong("tables", 0, "feature", value=[0.5, 1]), "not a table of threshold questions"),
         (wrong("tables", 0, "feature", value=[3, 0]), "outside 0..2"),
@@ -119,6 +138,25 @@ def test_a_stump_comes_back() -> None:
         (wrong("tables", 1, "weights", 0, value=[1.0]), "tables[1] is wrong"),
         (wrong("tables", 1, "bias", value=[0.0]), "one row per bias"),
         (wrong("tables", 1, value={"kind": "linear"}), "tables[1] lacks the entry 'bias'"),
+        (wrong("tables", 1, value=networks(sizes=[[P, 3]] * 3)), "its question has 3 answers"),
+        (wrong("tables", 1, value=networks(sizes=[[P, 2]] * 3)), "3 columns and 1 output or at least 3"),
+        (wrong("tables", 1, value=networks(sizes=[[P + 1, 1]] * 3)), "3 columns and 1 output or at least 3"),
+        (wrong("tables", 1, value=networks(sizes=[[P]] * 3)), "at least two sizes each"),
+        (wrong("tables", 1, value=networks(sizes=[[P, 0, 1]] * 3)), "integers above 0"),
+        (wrong("tables", 1, value=networks(sizes=[[P, 1.0]] * 3)), "integers above 0"),
+        (wrong("tables", 1, value=networks(sizes=[[P, 2**31, 1]] * 3)), "integers above 0"),
+        (wrong("tables", 1, value=networks(sizes=[P, 1, 1])), "tables[1] is wrong"),
+        (wrong("tables", 1, value=networks(activation=[0, 9, 0])), "activation must be from 0 to 3"),
+        (wrong("tables", 1, value=networks(activation=[0, 0])), "one activation and one list of parameters each"),
+        (wrong("tables", 1, value=networks(parameters=[[0.0] * 3] * 3)), "number of parameters disagree"),
+        (wrong("tables", 1, value=networks(parameters=[[float("nan")] * 4] * 3)), "finite parameters"),
+        (wrong("tables", 1, value=kernels(centers=[[0.5]] * 2)), "centers of shape (2, 3)"),
+        (wrong("tables", 1, value=kernels(weights=[[1.0]] * 3)), "weights of shape (3, 2)"),
+        (wrong("tables", 1, value=kernels(degrees=[0, 11])), "degrees from 0 to 10"),
+        (wrong("tables", 1, value=kernels(degrees=[0, 1.5])), "not a table of kernel questions"),
+        (wrong("tables", 1, value=kernels(bias=[float("inf")] * 3)), "finite bias"),
+        (wrong("tables", 1, value=kernels(slopes=[[float("nan")] * P] * 2)), "finite slopes"),
+        (wrong("tables", 1, value=networks(parameters=[["1"] * 4] * 3)), "must be a number, not a text"),
     ],
 )
 def test_a_wrong_tree_is_one_sentence(record: Any, said: str) -> None:

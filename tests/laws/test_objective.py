@@ -43,10 +43,11 @@ class Problem:
         return expected_impurity(theta, self.X, self.s, self.topology, self.split, self.case.impurity)
 
     def reference_scores(self) -> list[list[float]]:
-        return [self.family.scores(self.theta.tolist(), x) for x in self.X.tolist()]
+        rows = [self.family.scores(self.theta.tolist(), x, self.topology) for x in self.X.tolist()]
+        return [[z.real for z in row] for row in rows]
 
     def reference_gradient(self) -> list[float]:
-        derivatives = [self.family.scores_gradient(self.theta.tolist(), x) for x in self.X.tolist()]
+        derivatives = [self.family.scores_gradient(self.theta.tolist(), x, self.topology) for x in self.X.tolist()]
         return reference.objective_gradient(
             self.arity, self.reference_scores(), derivatives, self.s.tolist(), self.case.slope
         )

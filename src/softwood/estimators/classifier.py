@@ -21,6 +21,7 @@ from softwood.estimators.validation import check_some_weight, read_training_rows
 from softwood.impurity import AbstractImpurity
 from softwood.record import REMEDY, ModelFileError, Record, section
 from softwood.source import ArraySource, canonical_rows
+from softwood.split import AbstractSplit
 from softwood.targets import CodedTargets, class_counts, soft_labels
 from softwood.tree import Tree
 
@@ -35,9 +36,13 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
     ----------
     max_depth : int or None, default=6
         The most questions on a path. None (no limit) is for ``training="cart"`` and ``"greedy"`` only.
-    split : {"linear", "axis"}, default="linear"
-        What a question looks at: a weighted sum of the columns, or one column. ``training="cart"`` always asks
-        about one column; for now only it can.
+    split : str or AbstractSplit, default="linear"
+        What a question looks at. "linear": a weighted sum of the columns; "axis": one column (with
+        ``training="cart"`` only, which always asks so); "pretransform": a weighted sum of a few bent directions;
+        "network": a small network; "flowing": columns that are bent anew at each node a row passes; "multiway":
+        several weighted sums, the largest names the child; "kernel": how near a row is to landmarks; "layered":
+        another kind at each depth. An instance of a family in ``softwood.split`` sets its parameters, for instance
+        ``Pretransform(n_rows=6)``. Only "linear" has compiled training and is searched by default.
     impurity : {"gini", "entropy"} or AbstractImpurity, default="gini"
         What training lowers: "gini" is the Brier score of the leaves' class shares, "entropy" their log loss.
     training : {"global", "grow", "greedy", "cart"}, default="global"
@@ -166,7 +171,7 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         self,
         *,
         max_depth: int | None = 6,
-        split: str = "linear",
+        split: str | AbstractSplit = "linear",
         impurity: str | AbstractImpurity = "gini",
         training: str = "global",
         init: str | Tree | BaseEstimator = "cart",

@@ -17,8 +17,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from softwood.answers import ROUTINGS
-from softwood.split import SPLITS
-from softwood.train.recipe import STARTS, TRAININGS, Recipe
+from softwood.split import SPLITS, AbstractSplit
+from softwood.train.recipe import STARTS, TRAININGS, Recipe, split_of
 from softwood.tree import Tree
 
 MAX_THREADS = 4096  # what a larger n_jobs means: the answers are the same
@@ -66,6 +66,11 @@ def choice(*choices: str) -> Rule:
     return Rule("one of " + ", ".join(map(repr, choices)), lambda value: isinstance(value, str) and value in choices)
 
 
+def split_rule() -> Rule:
+    words = "one of " + ", ".join(map(repr, SPLITS)) + " or an instance of a split family"
+    return Rule(words, lambda value: isinstance(value, AbstractSplit) or (isinstance(value, str) and value in SPLITS))
+
+
 def is_integer(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
@@ -82,7 +87,7 @@ def start() -> Rule:
 
 RULES: dict[str, Rule] = {
     "training": choice(*TRAININGS),
-    "split": choice(*SPLITS),
+    "split": split_rule(),
     "leaves": choice("constant", "linear"),
     "routing": choice(*ROUTINGS),
     "max_depth": integer(0).or_(None),
@@ -135,6 +140,21 @@ def recipe_of(parameters: Mapping[str, Any]) -> Recipe:
         raise ValueError(
             f"split='axis' needs training='cart' for now; got training={recipe.training!r}. "
             "Use training='cart', or split='linear'."
+        )
+    if recipe.training == "grow" and split_of(recipe).core_name is None:
+        raise ValueError(
+            f"training='grow' grows slanted questions only; got split={recipe.split!r}. "
+            "Use training='global', or split='linear'."
+        )
+    if recipe.training == "greedy" and split_of(recipe).spans_levels:
+        raise ValueError(
+            f"split={recipe.split!r} needs training='global', because its questions depend on their depth or on those "
+            "above them. Use training='global', or another family."
+        )
+    if recipe.max_leaf_nodes is not None and recipe.training == "global" and split_of(recipe).arity > 2:
+        raise ValueError(
+            f"max_leaf_nodes={recipe.max_leaf_nodes} has no meaning for questions with more than two answers; got "
+            f"split={recipe.split!r}. Leave it None and choose max_depth."
         )
     if recipe.max_depth is None and recipe.training in ("global", "grow"):
         raise ValueError(

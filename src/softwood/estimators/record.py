@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 
 from softwood.estimators.labels import labels_from_record, labels_record
 from softwood.estimators.parameters import check_parameters
+from softwood.estimators.split_record import split_from_record, split_record
 from softwood.impurity import AbstractImpurity
 from softwood.record import (
     REMEDY,
@@ -24,6 +25,7 @@ from softwood.record import (
     text,
     whole_number,
 )
+from softwood.split import AbstractSplit
 from softwood.storage import MAX_FEATURES, tree_from_record, tree_record
 from softwood.tree import Tree
 
@@ -91,6 +93,8 @@ def _plain(name: str, value: Any) -> Any:
         raise ModelFileError(
             f"{name}={value!r} is an object, which a model file cannot hold. Name one of the registered impurities."
         )
+    if isinstance(value, AbstractSplit):
+        return split_record(value)
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.random.RandomState):
@@ -104,6 +108,8 @@ def _plain(name: str, value: Any) -> Any:
 
 
 def _read(name: str, value: Any) -> Any:
+    if name == "split" and isinstance(value, dict):
+        return split_from_record(value)
     if isinstance(value, dict):
         labels, weights = labels_from_record(section(value, "labels")), numbers(value, "weights", 1)
         if labels.size != weights.size:

@@ -13,6 +13,7 @@ from softwood.estimators.target_encodings import ENCODINGS
 from softwood.estimators.target_units import TargetUnits
 from softwood.estimators.validation import read_numbers
 from softwood.impurity import AbstractImpurity
+from softwood.split import AbstractSplit
 from softwood.targets import DenseTargets
 from softwood.tree import Tree
 
@@ -27,9 +28,13 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
     ----------
     max_depth : int or None, default=6
         The most questions on a path. None (no limit) is for ``training="cart"`` and ``"greedy"`` only.
-    split : {"linear", "axis"}, default="linear"
-        What a question looks at: a weighted sum of the columns, or one column. ``training="cart"`` always asks
-        about one column; for now only it can.
+    split : str or AbstractSplit, default="linear"
+        What a question looks at. "linear": a weighted sum of the columns; "axis": one column (with
+        ``training="cart"`` only, which always asks so); "pretransform": a weighted sum of a few bent directions;
+        "network": a small network; "flowing": columns that are bent anew at each node a row passes; "multiway":
+        several weighted sums, the largest names the child; "kernel": how near a row is to landmarks; "layered":
+        another kind at each depth. An instance of a family in ``softwood.split`` sets its parameters, for instance
+        ``Pretransform(n_rows=6)``. Only "linear" has compiled training and is searched by default.
     impurity : {"variance", "poisson", "gamma"} or AbstractImpurity, default="variance"
         What training lowers: "variance" is the squared error of the leaves' means; "poisson" is half their Poisson
         deviance, for counts and rates (y >= 0); "gamma" is half their gamma deviance, for sizes whose ratios matter
@@ -154,7 +159,7 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         self,
         *,
         max_depth: int | None = 6,
-        split: str = "linear",
+        split: str | AbstractSplit = "linear",
         impurity: str | AbstractImpurity = "variance",
         training: str = "global",
         init: str | Tree | BaseEstimator = "cart",

@@ -4,8 +4,36 @@ from __future__ import annotations
 
 from softwood.split.axis import Axis
 from softwood.split.base import AbstractSplit, Asked, Units
+from softwood.split.flowing import Flowing
+from softwood.split.kernel import Kernel
+from softwood.split.layered import Layered
 from softwood.split.linear import Linear
+from softwood.split.multiway import Multiway
+from softwood.split.network import Network
+from softwood.split.pretransform import Pretransform
 
-SPLITS: dict[str, type[AbstractSplit]] = {"linear": Linear, "axis": Axis}
+SPLITS: dict[str, type[AbstractSplit]] = {
+    "linear": Linear,
+    "axis": Axis,
+    "pretransform": Pretransform,
+    "network": Network,
+    "multiway": Multiway,
+    "layered": Layered,
+    "kernel": Kernel,
+    "flowing": Flowing,
+}
 
-__all__ = ["SPLITS", "AbstractSplit", "Asked", "Axis", "Linear", "Units"]
+__all__ = [
+    "SPLITS",
+    "AbstractSplit",
+    "Asked",
+    "Axis",
+    "Flowing",
+    "Kernel",
+    "Layered",
+    "Linear",
+    "Multiway",
+    "Network",
+    "Pretransform",
+    "Units",
+]

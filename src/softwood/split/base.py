@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -46,14 +46,28 @@ class Asked:
     tables: Sequence[AbstractQuestions]
     table: npt.NDArray[np.int8]  # (internal nodes,)
     row: npt.NDArray[np.int32]  # (internal nodes,)
+    topology: Topology
 
 
 class AbstractSplit(ABC):
     """A family of differentiable questions with one flat parameter array for all nodes of a tree."""
 
     name: ClassVar[str]
-    arity: ClassVar[int] = 2  # children of each node
+    spans_levels: ClassVar[bool] = False  # whether a question depends on its depth or on those above it
     core_name: ClassVar[str | None] = None  # the compiled sweep's name for it; None: the array twin is used
+
+    @property
+    def arity(self) -> int:
+        """Children of each node."""
+        return 2
+
+    def at_depth(self, depth: int) -> AbstractSplit:
+        """The family that asks at one depth."""
+        return self
+
+    def prepared(self, Z: npt.NDArray[np.float32], units: Units, rng: np.random.Generator) -> AbstractSplit:
+        """The family made ready for the (n, p) standardised rows it is to learn from."""
+        return self
 
     @abstractmethod
     def n_parameters(self, topology: Topology, n_features: int) -> int:
@@ -115,6 +129,10 @@ class AbstractSplit(ABC):
     def questions(self, theta: FloatArray, topology: Topology, units: Units) -> AbstractQuestions:
         """The hard questions in the user's units, one per internal node, sharpness kept."""
 
+    def tables(self, theta: FloatArray, topology: Topology, units: Units) -> Sequence[AbstractQuestions]:
+        """The hard questions, one table after another; several where a family asks questions of several kinds."""
+        return [self.questions(theta, topology, units)]
+
     @abstractmethod
     def soften(
         self,
@@ -123,6 +141,13 @@ class AbstractSplit(ABC):
         rng: np.random.Generator,
     ) -> FloatArray:  # (q,)
         """The way back: scores that ask given hard questions, and near-silent ones where there is no question."""
+
+
+def scores_of(topology: Topology, nodes: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """The scores that belong to some internal nodes, numbered as ``topology.internal`` lists them."""
+    stop = np.cumsum(topology.n_scores)
+    first = stop - topology.n_scores
+    return np.concatenate([np.zeros(0, np.int64), *(np.arange(first[k], stop[k]) for k in nodes)]).astype(np.int64)
 
 
 def _chosen(question: Array, count: int) -> Array:  # (n, count)

@@ -5,6 +5,7 @@ theta is (internal nodes, p + 1) flattened, each row the weights and then the of
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -12,13 +13,14 @@ import numpy.typing as npt
 
 from softwood._namespace import Array, array_namespace
 from softwood.question import Linears
-from softwood.split.base import AbstractSplit, Asked, FloatArray, Units
+from softwood.split.base import AbstractSplit, Asked, FloatArray, Units, scores_of
 from softwood.topology import Topology
 
 STEEPNESS = 1.0  # weight of a standardised column that starts as a threshold question
 NOISE = 0.01  # breaks the symmetry of equal columns and of questions not yet asked
 
 
+@dataclass(frozen=True)
 class Linear(AbstractSplit):
     """Slanted questions."""
 
@@ -76,7 +78,7 @@ class Linear(AbstractSplit):
         return Linears(weights, table[:, -1] - weights @ units.center)
 
     def soften(self, asked: Asked, units: Units, rng: np.random.Generator) -> FloatArray:
-        table = NOISE * rng.normal(size=(asked.table.size, units.center.size + 1))
+        table = NOISE * rng.normal(size=(int(asked.topology.n_scores.sum()), units.center.size + 1))
         table[:, -1] = 0
         for index, questions in enumerate(asked.tables):
             nodes = np.flatnonzero(asked.table == index)
@@ -84,6 +86,7 @@ class Linear(AbstractSplit):
             if questions.is_hard:
                 sharpness = STEEPNESS / np.maximum(np.abs(weights * units.scale).max(axis=1), 1e-300)
                 weights, offset = weights * sharpness[:, None], offset * sharpness
-            table[nodes, :-1] += weights * units.scale
-            table[nodes, -1] += offset + weights @ units.center
+            scores = scores_of(asked.topology, nodes)
+            table[scores, :-1] += weights * units.scale
+            table[scores, -1] += offset + weights @ units.center
         return table.ravel()

@@ -84,7 +84,7 @@ class Evolve(AbstractTrainer):
     def begun(self, tree: Tree, source: ArraySource, run: Run) -> Stage:
         """The given tree, with one question at least."""
         topology, origin = completed(tree.topology, 1)
-        asked = asked_of(tree, origin[topology.internal])
+        asked = asked_of(tree, origin[topology.internal], topology)
         theta = self.split.soften(asked, source.units, run.rng).astype(np.float32)
         seed = int(run.rng.spawn(1)[0].integers(2**63))
         return Stage(topology, theta, Memory.fresh(theta.size, source.n, seed))
@@ -132,7 +132,7 @@ class Evolve(AbstractTrainer):
         topology, origin = with_questions(kept.topology, list(stumps))
         tables = [stump.tables[0] for stump in stumps.values()]
         which = np.array([[*stumps].index(node) if node in stumps else -1 for node in origin[topology.internal]])
-        asked = Asked(tables, which.astype(np.int8), np.zeros(which.size, dtype=np.int32))
+        asked = Asked(tables, which.astype(np.int8), np.zeros(which.size, dtype=np.int32), topology)
         fresh = self.split.soften(asked, source.units, run.rng).astype(np.float32)
         return stage.carried(topology, origin, fresh)
 

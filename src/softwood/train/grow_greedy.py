@@ -28,7 +28,7 @@ class _Node:
     rows: npt.NDArray[np.int64]
     depth: int
     stump: Tree | None = None  # the question to ask, if any gains
-    right: npt.NDArray[np.bool_] | None = None  # the rows that answer it with child 1
+    child: npt.NDArray[np.int64] | None = None  # (rows,) which child each row goes to
     gain: float = 0.0
     children: tuple[_Node, ...] = ()
 
@@ -50,11 +50,11 @@ class GrowGreedy(AbstractTrainer):
         n_leaves, born = 1, 1
         while waiting and (self.max_leaf_nodes is None or n_leaves < self.max_leaf_nodes):
             node = heapq.heappop(waiting)[2]
-            if node.stump is None or node.right is None:
+            if node.stump is None or node.child is None:
                 continue
-            sides = (node.rows[~node.right], node.rows[node.right])
+            sides = [node.rows[node.child == each] for each in range(node.stump.n_leaves)]
             node.children = tuple(self._node(rows, node.depth + 1, source, impurity, run) for rows in sides)
-            n_leaves += 1
+            n_leaves += len(sides) - 1
             for child in node.children:
                 heapq.heappush(waiting, (self._priority(child, born), born, child))
                 born += 1
@@ -79,21 +79,21 @@ class GrowGreedy(AbstractTrainer):
         quiet = Run(run.rng, run.n_threads)
         for trainer in self.stumps:
             stump = trainer.train(start, here, impurity, quiet)
-            gain, right = self._gain(stump, here, impurity, whole)
+            gain, child = self._gain(stump, here, impurity, whole)
             if gain > max(node.gain, least):
-                node.stump, node.gain, node.right = stump, gain, right
+                node.stump, node.gain, node.child = stump, gain, child
         return node
 
     def _gain(
         self, stump: Tree, here: ArraySource, impurity: AbstractImpurity, whole: float
-    ) -> tuple[float, npt.NDArray[np.bool_]]:
-        """The hard gain of a stump, 0 where it may not be used, and who goes right."""
-        right = here.leaf_of(stump) == 2
-        copies = int(here.copies[right].sum())
-        if min(copies, int(here.copies.sum()) - copies) < max(1, self.min_samples_leaf):
-            return 0.0, right
-        S = here.targets.sums_by(right.astype(np.int64), 2)
-        return whole - float(np.sum(impurity.phi(S))), right
+    ) -> tuple[float, npt.NDArray[np.int64]]:
+        """The hard gain of a stump, 0 where it may not be used, and the child each row goes to."""
+        child = np.maximum(here.leaf_of(stump).astype(np.int64) - 1, 0)
+        copies = np.bincount(child, here.copies, stump.n_leaves)
+        if stump.n_nodes == 1 or copies.min() < max(1, self.min_samples_leaf):
+            return 0.0, child
+        S = here.targets.sums_by(child, stump.n_leaves)
+        return whole - float(np.sum(impurity.phi(S))), child
 
 
 def _assembled(first: _Node, source: ArraySource, impurity: AbstractImpurity) -> Tree:

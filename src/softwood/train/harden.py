@@ -51,7 +51,7 @@ class Harden(AbstractTrainer):
             taken = _taken(tree, source)
             least = np.array([max(1, self.min_samples_leaf), self.min_weight_fraction_leaf * taken[0, 1]])
             is_thin = np.asarray((taken < least).any(axis=1)) & (expected < self.least_expected)
-            stand_in = _fullest(tree, taken[:, 0], is_thin)
+            stand_in = _fullest(tree, taken[:, 0], is_thin, self._spares_empty)
             if (stand_in < 0).all():
                 return tree
             nowhere = np.zeros(tree.n_nodes, dtype=bool)
@@ -92,14 +92,20 @@ def _summed_up(tree: Tree, S: FloatArray) -> FloatArray:
     return S
 
 
-def _fullest(tree: Tree, counts: FloatArray, is_thin: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """(m,) the child with most rows, one that is not thin if there is one, of nodes with a thin child; -1 elsewhere."""
+def _fullest(
+    tree: Tree, counts: FloatArray, is_thin: npt.NDArray[np.bool_], spares_empty: bool
+) -> npt.NDArray[np.int64]:
+    """(m,) the child with most rows, one that is not thin if there is one, of nodes with a thin child; -1 elsewhere.
+
+    Where thin children do no harm, a node of many stays as long as two of them are not thin.
+    """
     worth = np.where(is_thin, counts - counts[0], counts)
     stand_in = np.full(tree.n_nodes, -1, dtype=np.int64)
     for node in tree.topology.internal:
         first = int(tree.topology.first_child[node])
         children = slice(first, first + int(tree.topology.arity[node]))
-        if is_thin[children].any():
+        n_thin = int(is_thin[children].sum())
+        if n_thin and not (spares_empty and is_thin[children].size - n_thin > 1):
             stand_in[node] = first + int(np.argmax(worth[children]))
     return stand_in
 

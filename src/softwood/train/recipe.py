@@ -19,6 +19,7 @@ from softwood.train.engine import engine_for
 from softwood.train.evolve import Evolve
 from softwood.train.fit_lines import FitLines
 from softwood.train.given import Given
+from softwood.train.grow_centroids import GrowCentroids
 from softwood.train.grow_greedy import GrowGreedy
 from softwood.train.grow_hard import GrowHard
 from softwood.train.grow_projected import GrowProjected
@@ -113,7 +114,7 @@ def _global(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
 def _evolving(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
     """From two levels of CART."""
     depth = recipe.max_depth or 0
-    evolve = Evolve(depth, _split(recipe), _descent(recipe, source, _decay(recipe)))
+    evolve = Evolve(depth, split_of(recipe), _descent(recipe, source, _decay(recipe)))
     return Chain([_grow(recipe, min(depth, 2)), evolve, *_finish(recipe, refined=True)])
 
 
@@ -129,13 +130,16 @@ def searched(recipe: Recipe, source: ArraySource) -> bool:
     """Whether settings are searched: asked for, or cheap enough (and enough rows to judge by).
 
     Where a start is named it is the start, and the search, which chooses one, stays away. It never judges from a given
-    tree, which has seen the rows that would be held out.
+    tree, which has seen the rows that would be held out. Families without a kernel are an order of magnitude slower,
+    and searched only where that is asked for.
     """
     if isinstance(recipe.init, Tree):
         return False
     if recipe.search != "auto":
         return bool(recipe.search)
-    return recipe.init == "cart" and 20 <= source.n <= SEARCHED_ROWS and descent_work(recipe, source) <= SEARCHED_WORK
+    if recipe.init != "cart" or split_of(recipe).core_name is None:
+        return False
+    return 20 <= source.n <= SEARCHED_ROWS and descent_work(recipe, source) <= SEARCHED_WORK
 
 
 def descent_work(recipe: Recipe, source: ArraySource) -> float:
@@ -200,12 +204,15 @@ def _refined(recipe: Recipe, source: ArraySource, setting: Setting, n_steps: int
     if recipe.early_stopping:
         watch = Watch(recipe.validation_fraction, recipe.n_iter_no_change, recipe.tol)
     depth = setting.depth if recipe.max_leaf_nodes is None else None
-    return Chain([_start(recipe, source, setting), Refine(depth, _split(recipe), optimizer, watch)])
+    return Chain([_start(recipe, source, setting), Refine(depth, split_of(recipe), optimizer, watch)])
 
 
 def _start(recipe: Recipe, source: ArraySource, setting: Setting) -> AbstractTrainer:
     if isinstance(setting.start, Tree):
         return Given(setting.start)
+    arity = split_of(recipe).arity
+    if arity > 2 and setting.start != "random":  # questions with many answers have a start of their own
+        return GrowCentroids(setting.depth or 1, arity)
     return STARTS[setting.start](recipe, source, setting.depth)
 
 
@@ -218,7 +225,7 @@ STARTS: dict[str, Callable[[Recipe, ArraySource, int | None], AbstractTrainer]] 
     "cart": lambda recipe, source, depth: _grow(recipe, depth),
     "greedy": lambda recipe, source, depth: _grow_greedily(recipe, source, depth),
     "projected": _start_projected,
-    "random": lambda recipe, source, depth: GrowRandom(depth or 0, _split(recipe)),
+    "random": lambda recipe, source, depth: GrowRandom(depth or 0, split_of(recipe)),
 }
 
 
@@ -281,5 +288,6 @@ def _decay(recipe: Recipe) -> float:
     return 0.1 if recipe.weight_decay == "auto" else recipe.weight_decay
 
 
-def _split(recipe: Recipe) -> AbstractSplit:
+def split_of(recipe: Recipe) -> AbstractSplit:
+    """The family of a recipe's questions."""
     return recipe.split if isinstance(recipe.split, AbstractSplit) else SPLITS[recipe.split]()

@@ -83,7 +83,7 @@ class ArraySearch:
             tree = best.copy()
             if self._redraw(tree, *(int(number) for number in draw)):
                 self._settle(tree)
-            best = tree if tree.J <= best.J + tolerance else best
+            best = tree if best.J + tolerance >= tree.J else best
             history.append(best.J)
         return self._listed(best), np.array(history)
 

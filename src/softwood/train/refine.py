@@ -136,25 +136,28 @@ class Refine(AbstractTrainer):
     watch: Watch | None = None  # early stopping
 
     def train(self, tree: Tree, source: ArraySource, impurity: AbstractImpurity, run: Run) -> Tree:
-        topology, origin = completed(tree.topology, self._depth_for(source))
+        topology, origin = completed(tree.topology, self._depth_for(source), self.split.arity)
         if topology.n_nodes == 1:
             return tree
         rows, held_out = source, None
         if self.watch is not None:
             held_out, rows = source.parted(self.watch.fraction, int(run.rng.integers(2**31)))
-        theta = self.split.soften(asked_of(tree, origin[topology.internal]), source.units, run.rng).astype(np.float32)
-        engine = self._engine(rows, topology, impurity)
+        split = self.split.prepared(rows.Z, rows.units, run.rng)
+        asked = asked_of(tree, origin[topology.internal], topology)
+        theta = split.soften(asked, source.units, run.rng).astype(np.float32)
+        engine = self._engine(rows, topology, split, impurity)
         lookout = None
         if self.watch is not None and held_out is not None and held_out.n > 0:
-            lookout = Lookout(self.watch, engine, self._engine(held_out, topology, impurity))
+            lookout = Lookout(self.watch, engine, self._engine(held_out, topology, split, impurity))
         self.optimizer.run(theta, engine, lookout, run)
         if lookout is not None and lookout.theta is not None:
             theta = lookout.theta
-        return soft_tree(theta, self._engine(source, topology, impurity))
+        return soft_tree(theta, self._engine(source, topology, split, impurity))
 
-    def _engine(self, source: ArraySource, topology: Topology, impurity: AbstractImpurity) -> AbstractEngine:
-        optimizer = self.optimizer
-        return optimizer.engine(source, topology, self.split, impurity, optimizer.tolerance)
+    def _engine(
+        self, source: ArraySource, topology: Topology, split: AbstractSplit, impurity: AbstractImpurity
+    ) -> AbstractEngine:
+        return self.optimizer.engine(source, topology, split, impurity, self.optimizer.tolerance)
 
     def _depth_for(self, source: ArraySource) -> int:
         """The depth to complete to; the tree's own shape where leaves would outnumber rows."""
@@ -162,14 +165,14 @@ class Refine(AbstractTrainer):
         return depth if self.split.arity**depth <= min(source.n, MOST_LEAVES) else 0
 
 
-def completed(topology: Topology, depth: int) -> tuple[Topology, npt.NDArray[np.int64]]:
-    """The topology with every leaf above ``depth`` cut in two, and each node's number in the old one (or -1)."""
+def completed(topology: Topology, depth: int, n_children: int = 2) -> tuple[Topology, npt.NDArray[np.int64]]:
+    """The topology with every leaf above ``depth`` cut into children, and each node's number in the old one, or -1."""
     arity, origins = [], []
     level = np.zeros(1, dtype=np.int64)
     at = 0
     while level.size:
         old = np.where(level >= 0, topology.arity[np.maximum(level, 0)], 0)
-        here = np.where((old == 0) & (at < depth), 2, old)
+        here = np.where((old == 0) & (at < depth), n_children, old)
         arity.append(here)
         origins.append(level)
         first = np.where(old > 0, topology.first_child[np.maximum(level, 0)], -1)
@@ -188,13 +191,13 @@ def soft_tree(theta: Theta, engine: AbstractEngine) -> Tree:
     for node in topology.internal[::-1]:
         first = topology.first_child[node]
         S[node] = S[first : first + topology.arity[node]].sum(axis=0)
-    questions = engine.split.questions(theta.astype(np.float64), topology, source.units)
+    tables = engine.split.tables(theta.astype(np.float64), topology, source.units)
     values = np.asarray(engine.impurity.value(S))
-    return Tree.of_one_kind(topology, questions, S, values, source.p)
+    return Tree.of_tables(topology, tables, S, values, source.p)
 
 
-def asked_of(tree: Tree, origin: npt.NDArray[np.int64]) -> Asked:
+def asked_of(tree: Tree, origin: npt.NDArray[np.int64], topology: Topology) -> Asked:
     """The questions of some nodes of a tree, -1 where there is no node yet."""
     known = np.maximum(origin, 0)
     table = np.where(origin >= 0, tree.table[known], -1).astype(np.int8)
-    return Asked(tree.tables, table, np.where(table >= 0, tree.row[known], 0).astype(np.int32))
+    return Asked(tree.tables, table, np.where(table >= 0, tree.row[known], 0).astype(np.int32), topology)

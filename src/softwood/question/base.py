@@ -17,6 +17,7 @@ import numpy.typing as npt
 from softwood._frozen import frozen
 
 FloatArray = npt.NDArray[np.float64]
+Layers = tuple[str, Sequence[FloatArray]]  # a network: its activation, and (outputs, inputs + 1) of each layer
 
 
 class AbstractQuestions(ABC):
@@ -44,7 +45,18 @@ class AbstractQuestions(ABC):
 
     @abstractmethod
     def slants(self, rows: npt.NDArray[Any], n_features: int) -> tuple[FloatArray, FloatArray]:
-        """Weights (k, p) and offsets (k,) of linear scores that are above 0 just where child 1 is taken."""
+        """Weights (k, p) and offsets (k,) of linear scores that are above 0 just where child 1 is taken.
+
+        Curved questions give the straight ones most like them; questions of B > 2 children give B rows each.
+        """
+
+    def n_children(self, k: int) -> int:
+        """How many answers question k has."""
+        return 2
+
+    def network(self, k: int) -> Layers | None:
+        """Question k as a network, or None where it is not stored as one."""
+        return None
 
     @abstractmethod
     def text(self, k: int, names: Sequence[str]) -> str:
@@ -199,6 +211,3 @@ class Linears(AbstractQuestions):
 
     def _score(self, X: npt.NDArray[Any], k: int) -> FloatArray:
         return np.asarray(np.asarray(X, dtype=np.float64) @ self.weights[k] + self.bias[k])
-
-
-QUESTIONS: dict[str, type[AbstractQuestions]] = {q.kind: q for q in (Thresholds, Linears)}
