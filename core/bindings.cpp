@@ -184,9 +184,12 @@ SoftShape checked_shape(const In<std::int32_t, 1>& first_child, std::size_t n_pa
 ImpurityChoice checked_impurity(const std::string& name, double reg_lambda, std::int64_t d) {
   if (name == "gini") return {Impurity::kGini, 0};
   if (name == "entropy") return {Impurity::kEntropy, 0};
-  check(name != "variance" || d == 3, "variance needs s of three numbers");
-  if (name == "variance") return {Impurity::kVariance, 0};
-  check(name == "newton" && d % 2 == 0, "impurity must be gini, entropy, variance or newton (even d)");
+  const bool is_variance = name == "variance", is_poisson = name == "poisson", is_gamma = name == "gamma";
+  if (is_variance || is_poisson || is_gamma) {
+    check(d == 3, (name + " needs s of three numbers").c_str());
+    return {is_variance ? Impurity::kVariance : is_poisson ? Impurity::kPoisson : Impurity::kGamma, 0};
+  }
+  check(name == "newton" && d % 2 == 0, "impurity must be gini, entropy, variance, poisson, gamma or newton (even d)");
   return {Impurity::kNewton, reg_lambda};
 }
 
@@ -408,6 +411,17 @@ nb::tuple py_grow_coded(In<std::uint8_t, 2> codes, In<std::int64_t, 1> offsets, 
   return grow_classes<Entropy, false>(call, k, w, n_classes);
 }
 
+// One number per row: its weight, and two more sums of it.
+template <class Impurity>
+nb::tuple grow_numbers(const GrowCall& call, const Impurity& impurity, const double* s, int d) {
+  check(d == 3, (call.impurity + " needs three statistics per row: w, w y and one more").c_str());
+  const std::int32_t* copy = call.copies.data();
+  bool counted = false;
+  for (std::size_t i = 0; i < call.n(); ++i) counted |= s[3 * i] != copy[i];
+  if (counted) return grow_with(call, impurity, DenseRows<3, true>{s, copy, d}, true);
+  return grow_with(call, impurity, DenseRows<3, false>{s, copy, d}, false);
+}
+
 nb::tuple py_grow_dense(In<std::uint8_t, 2> codes, In<std::int64_t, 1> offsets, In<double, 1> low, In<double, 1> high,
                         In<std::int32_t, 1> copies, const std::string& impurity, double parameter,
                         const nb::tuple& limits, int n_threads, In<double, 2> s) {
@@ -419,14 +433,10 @@ nb::tuple py_grow_dense(In<std::uint8_t, 2> codes, In<std::int64_t, 1> offsets, 
   const std::int32_t* copy = copies.data();
   if (impurity == "gini") return grow_with(call, Gini<0>{{d}}, DenseRows<0, true>{first, copy, d}, true);
   if (impurity == "entropy") return grow_with(call, Entropy<0>{{d}}, DenseRows<0, true>{first, copy, d}, true);
-  if (impurity == "variance") {
-    check(d == 3, "variance needs three statistics per row: w, w y, w y^2");
-    bool counted = false;
-    for (std::size_t i = 0; i < call.n(); ++i) counted |= first[3 * i] != copy[i];
-    if (counted) return grow_with(call, Variance{{3}}, DenseRows<3, true>{first, copy, d}, true);
-    return grow_with(call, Variance{{3}}, DenseRows<3, false>{first, copy, d}, false);
-  }
-  check(impurity == "newton", "the compiled impurities are gini, entropy, variance and newton");
+  if (impurity == "variance") return grow_numbers(call, Variance{{3}}, first, d);
+  if (impurity == "poisson") return grow_numbers(call, Poisson{{3}}, first, d);
+  if (impurity == "gamma") return grow_numbers(call, Gamma{{3}}, first, d);
+  check(impurity == "newton", "the compiled impurities are gini, entropy, variance, poisson, gamma and newton");
   check(d % 2 == 0, "newton needs an even number of statistics per row: G and H of each output");
   if (d == 2) return grow_with(call, Newton<2>{{2}, parameter}, DenseRows<2, true>{first, copy, d}, true);
   return grow_with(call, Newton<0>{{d}, parameter}, DenseRows<0, true>{first, copy, d}, true);
