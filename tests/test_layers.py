@@ -21,6 +21,7 @@ cli > report plot export storage > explain layout > tree > question topology
 storage estimators > record
 measures checks > impurity targets
 train > source > bins split targets tree
+estimators > answers > tree
 split > question
 objective > targets tree
 ensemble > loss

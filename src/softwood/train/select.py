@@ -145,5 +145,5 @@ def own_losses(tree: Tree, source: ArraySource, impurity: AbstractImpurity) -> F
 
 def _answers(tree: Tree, source: ArraySource) -> tuple[FloatArray, FloatArray]:
     """The hard and the soft answer to each row."""
-    X, leaves = source.X[source.order], tree.topology.leaves
-    return tree.values[tree.apply(X)], tree.reach(X)[:, leaves] @ tree.values[leaves]
+    X = source.X[source.order]
+    return tree.answers_at(tree.apply(X), X), tree.soft_answers(X)
