@@ -27,6 +27,7 @@ from softwood.topology import Topology
 from softwood.train import refine
 from softwood.train.base import AbstractTrainer, Chain, Run, root
 from softwood.train.best_of import BestOf, hard_impurity
+from softwood.train.evolve import Evolve
 from softwood.train.given import Given
 from softwood.train.grow_greedy import GrowGreedy
 from softwood.train.grow_hard import GrowHard
@@ -35,6 +36,7 @@ from softwood.train.grow_random import GrowRandom
 from softwood.train.harden import Harden
 from softwood.train.prune import Prune
 from softwood.train.refine import CALLS, Descend, Lbfgs, Lookout, Refine, Watch, completed
+from softwood.train.sampled import Sampled
 from softwood.train.select import Folds, Select, Stage, class_losses, number_losses, own_losses
 from softwood.tree import Tree
 
@@ -121,8 +123,10 @@ TRAINERS: dict[str, Callable[[Problem], AbstractTrainer]] = {
     "refine, random start": lambda problem: Chain([GrowRandom(3), Refine(3, optimizer=ADAM)]),
     "refine, full batch": lambda problem: refined(replace(ADAM, batch_size=10**6)),
     "refine, lazy": lambda problem: refined(replace(ADAM, tolerance=1e-2, n_steps=30), depth=6),
+    "refine, sampled": lambda problem: refined(replace(ADAM, engine=Sampled(2))),
     "refine, l-bfgs": lambda problem: refined(Lbfgs(25)),
     "refine, stopped early": lambda problem: refined(watch=Watch(0.3, patience=3)),
+    "evolve": lambda problem: Chain([GrowHard(1), Evolve(3, optimizer=ADAM)]),
     "harden soft": lambda problem: Chain([refined(), Harden("soft")]),
     "harden hard": lambda problem: Chain([refined(), Harden("hard", min_samples_leaf=5)]),
     "prune": lambda problem: Chain([GrowHard(5), Prune(0.01)]),

@@ -40,10 +40,11 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         about one column; for now only it can.
     impurity : {"gini", "entropy"} or AbstractImpurity, default="gini"
         What training lowers: "gini" is the Brier score of the leaves' class shares, "entropy" their log loss.
-    training : {"global", "greedy", "cart"}, default="global"
+    training : {"global", "grow", "greedy", "cart"}, default="global"
         "global" trains all questions of the tree at once by the exact gradient of the expected impurity, starting
-        from a CART tree; "greedy" trains one question after another, from the root down; "cart" searches each
-        question exhaustively and always asks about one column.
+        from a CART tree; "grow" does so from two levels on, growing where leaves stay impure and pruning what is
+        useless on the way (it never searches and always takes Adam's steps); "greedy" trains one question after
+        another, from the root down; "cart" searches each question exhaustively and always asks about one column.
     init : {"cart", "greedy", "projected", "random"}, Tree or fitted tree estimator, default="cart"
         Where global training starts: from a CART tree; from a tree of slanted questions trained one after another;
         from slanted questions that halve their rows; from questions drawn at random; or from the questions of a tree
@@ -66,6 +67,11 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         Length of the first steps; they shorten along half a cosine.
     solver : {"adam", "lbfgs"}, default="adam"
         Mini-batch Adam, or L-BFGS on all rows at once.
+    gradient : {"exact", "sampled"}, default="exact"
+        "exact" weighs every path a row might take; "sampled" lets each row walk down by chance in each step, which
+        costs O(depth) instead of O(2^depth) and pays in trees deeper than about 10, at the price of noise.
+    n_draws : int, default=1
+        How many walks each row takes in a step of ``gradient="sampled"``; more are less noisy.
     early_stopping : bool, default=False
         Whether to hold rows out and keep the tree that is best on them.
     validation_fraction : float, default=0.1
@@ -172,6 +178,8 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         batch_size: int | str = "auto",
         learning_rate: float | str = "auto",
         solver: str = "adam",
+        gradient: str = "exact",
+        n_draws: int = 1,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
@@ -203,6 +211,8 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.solver = solver
+        self.gradient = gradient
+        self.n_draws = n_draws
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change

@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 
 from softwood.answers import ROUTINGS
 from softwood.split import SPLITS
-from softwood.train.recipe import STARTS, Recipe
+from softwood.train.recipe import STARTS, TRAININGS, Recipe
 from softwood.tree import Tree
 
 MAX_THREADS = 4096  # what a larger n_jobs means: the answers are the same
@@ -81,8 +81,9 @@ def start() -> Rule:
 
 
 RULES: dict[str, Rule] = {
-    "training": choice("global", "greedy", "cart"),
+    "training": choice(*TRAININGS),
     "split": choice(*SPLITS),
+    "leaves": choice("constant", "linear"),
     "routing": choice(*ROUTINGS),
     "max_depth": integer(0).or_(None),
     "init": start(),
@@ -94,6 +95,8 @@ RULES: dict[str, Rule] = {
     "batch_size": integer(1).or_("auto"),
     "learning_rate": positive().or_("auto"),
     "solver": choice("adam", "lbfgs"),
+    "gradient": choice("exact", "sampled"),
+    "n_draws": integer(1, 2**20),
     "early_stopping": flag(),
     "validation_fraction": inside(0, 1),
     "n_iter_no_change": integer(1),
@@ -133,10 +136,15 @@ def recipe_of(parameters: Mapping[str, Any]) -> Recipe:
             f"split='axis' needs training='cart' for now; got training={recipe.training!r}. "
             "Use training='cart', or split='linear'."
         )
-    if recipe.max_depth is None and recipe.training == "global":
+    if recipe.max_depth is None and recipe.training in ("global", "grow"):
         raise ValueError(
-            "max_depth=None needs training='cart' or 'greedy', because global training fixes the tree's shape "
-            "beforehand. Give max_depth an integer."
+            "max_depth=None needs training='cart' or 'greedy', because training all questions at once needs a bound "
+            "on their number. Give max_depth an integer."
+        )
+    if recipe.gradient == "sampled" and recipe.solver == "lbfgs":
+        raise ValueError(
+            "solver='lbfgs' needs gradient='exact', because a line search cannot work with noise; got "
+            "gradient='sampled'. Use solver='adam'."
         )
     _check_start(recipe, bool(parameters["warm_start"]))
     return recipe

@@ -15,6 +15,9 @@ from softwood.source import ArraySource
 from softwood.split import SPLITS, AbstractSplit
 from softwood.train.base import AbstractTrainer, Chain
 from softwood.train.best_of import BestOf
+from softwood.train.engine import engine_for
+from softwood.train.evolve import Evolve
+from softwood.train.fit_lines import FitLines
 from softwood.train.given import Given
 from softwood.train.grow_greedy import GrowGreedy
 from softwood.train.grow_hard import GrowHard
@@ -23,6 +26,7 @@ from softwood.train.grow_random import GrowRandom
 from softwood.train.harden import Harden
 from softwood.train.prune import Prune
 from softwood.train.refine import Descend, Lbfgs, Refine, Watch
+from softwood.train.sampled import Sampled
 from softwood.train.select import Folds, Judge, Select, Stage, class_losses, number_losses, own_losses
 from softwood.train.smooth import Smooth
 from softwood.tree import Tree
@@ -45,7 +49,7 @@ JUDGES: dict[str, Judge] = {  # by the encoding of the targets
 class Recipe:
     """Validated settings of one fit, by the estimators' names."""
 
-    training: Literal["global", "greedy", "cart"] = "global"
+    training: Literal["global", "grow", "greedy", "cart"] = "global"
     split: str | AbstractSplit = "linear"
     max_depth: int | None = 6
     init: str | Tree = "cart"
@@ -56,6 +60,8 @@ class Recipe:
     batch_size: int | Auto = "auto"
     learning_rate: float | Auto = "auto"
     solver: Literal["adam", "lbfgs"] = "adam"
+    gradient: Literal["exact", "sampled"] = "exact"
+    n_draws: int = 1
     early_stopping: bool = False
     validation_fraction: float = 0.1
     n_iter_no_change: int = 10
@@ -68,6 +74,7 @@ class Recipe:
     max_bins: int = 255
     ccp_alpha: float = 0.0
     smoothing: float = 0.0
+    leaves: Literal["constant", "linear"] = "constant"
     judge: str = "numbers"  # what the search counts on held-out rows: a name in JUDGES
 
 
@@ -82,7 +89,8 @@ class Setting:
 
 def trainer_of(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
     """The chain that a recipe means for this data."""
-    return TRAININGS[recipe.training](recipe, source)
+    trainer = TRAININGS[recipe.training](recipe, source)  # a search judges by constants: level, and half the time
+    return Chain([trainer, FitLines()]) if recipe.leaves == "linear" else trainer
 
 
 def _cart(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
@@ -102,8 +110,16 @@ def _global(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
     return Select(first, stages, build, JUDGES[recipe.judge], _folds(source.n))
 
 
+def _evolving(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
+    """From two levels of CART."""
+    depth = recipe.max_depth or 0
+    evolve = Evolve(depth, _split(recipe), _descent(recipe, source, _decay(recipe)))
+    return Chain([_grow(recipe, min(depth, 2)), evolve, *_finish(recipe, refined=True)])
+
+
 TRAININGS: dict[str, Callable[[Recipe, ArraySource], AbstractTrainer]] = {
     "global": _global,
+    "grow": _evolving,
     "greedy": _greedy,
     "cart": _cart,
 }
@@ -252,6 +268,7 @@ def _descent(recipe: Recipe, source: ArraySource, decay: float) -> Descend:
         _batch_size(source.n) if recipe.batch_size == "auto" else recipe.batch_size,
         0.15 if recipe.learning_rate == "auto" else recipe.learning_rate,
         decay,
+        engine=engine_for if recipe.gradient == "exact" else Sampled(recipe.n_draws),
     )
 
 
