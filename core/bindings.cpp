@@ -186,9 +186,12 @@ SoftShape checked_shape(const In<std::int32_t, 1>& first_child, std::size_t n_pa
 ImpurityChoice checked_impurity(const std::string& name, double reg_lambda, std::int64_t d) {
   if (name == "gini") return {Impurity::kGini, 0};
   if (name == "entropy") return {Impurity::kEntropy, 0};
-  check(name != "variance" || d == 3, "variance needs s of three numbers");
-  if (name == "variance") return {Impurity::kVariance, 0};
-  check(name == "newton" && d % 2 == 0, "impurity must be gini, entropy, variance or newton (even d)");
+  const bool is_variance = name == "variance", is_poisson = name == "poisson", is_gamma = name == "gamma";
+  if (is_variance || is_poisson || is_gamma) {
+    check(d == 3, (name + " needs s of three numbers").c_str());
+    return {is_variance ? Impurity::kVariance : is_poisson ? Impurity::kPoisson : Impurity::kGamma, 0};
+  }
+  check(name == "newton" && d % 2 == 0, "impurity must be gini, entropy, variance, poisson, gamma or newton (even d)");
   return {Impurity::kNewton, reg_lambda};
 }
 
@@ -479,6 +482,18 @@ nb::tuple with_coded(const Task& task, In<std::int32_t, 1> classes, In<double, 1
   return with_classes<Entropy, false>(task, k, w, n_classes);
 }
 
+// One number per row: its weight, and two more sums of it.
+template <class Impurity, class Task>
+nb::tuple with_numbers(const Task& task, const double* s, int d) {
+  const GrowCall& call = task.call;
+  check(d == 3, (call.impurity + " needs three statistics per row: w, w y and one more").c_str());
+  const std::int32_t* copy = call.copies.data();
+  bool counted = false;
+  for (std::size_t i = 0; i < call.n(); ++i) counted |= s[3 * i] != copy[i];
+  if (counted) return task(Impurity{{3}}, DenseRows<3, true>{s, copy, d}, true);
+  return task(Impurity{{3}}, DenseRows<3, false>{s, copy, d}, false);
+}
+
 template <class Task>
 nb::tuple with_dense(const Task& task, In<double, 2> s) {
   const GrowCall& call = task.call;
@@ -489,14 +504,10 @@ nb::tuple with_dense(const Task& task, In<double, 2> s) {
   const std::int32_t* copy = call.copies.data();
   if (call.impurity == "gini") return task(Gini<0>{{d}}, DenseRows<0, true>{first, copy, d}, true);
   if (call.impurity == "entropy") return task(Entropy<0>{{d}}, DenseRows<0, true>{first, copy, d}, true);
-  if (call.impurity == "variance") {
-    check(d == 3, "variance needs three statistics per row: w, w y, w y^2");
-    bool counted = false;
-    for (std::size_t i = 0; i < call.n(); ++i) counted |= first[3 * i] != copy[i];
-    if (counted) return task(Variance{{3}}, DenseRows<3, true>{first, copy, d}, true);
-    return task(Variance{{3}}, DenseRows<3, false>{first, copy, d}, false);
-  }
-  check(call.impurity == "newton", "the compiled impurities are gini, entropy, variance and newton");
+  if (call.impurity == "variance") return with_numbers<Variance>(task, first, d);
+  if (call.impurity == "poisson") return with_numbers<Poisson>(task, first, d);
+  if (call.impurity == "gamma") return with_numbers<Gamma>(task, first, d);
+  check(call.impurity == "newton", "the compiled impurities are gini, entropy, variance, poisson, gamma and newton");
   check(d % 2 == 0, "newton needs an even number of statistics per row: G and H of each output");
   if (d == 2) return task(Newton<2>{{2}, call.parameter}, DenseRows<2, true>{first, copy, d}, true);
   return task(Newton<0>{{d}, call.parameter}, DenseRows<0, true>{first, copy, d}, true);

@@ -14,8 +14,9 @@
 
 namespace softwood {
 
-constexpr double kTiny = 1e-30;      // keeps 0 / 0 at 0
-constexpr double kRounding = 1e-12;  // gains closer than this share of the magnitude are equal
+constexpr double kTiny = 1e-30;        // keeps 0 / 0 at 0
+constexpr double kLeastShare = 1e-12;  // caps the logarithm of what is absent
+constexpr double kRounding = 1e-12;    // gains closer than this share of the magnitude are equal
 
 template <int D>
 struct Statistics {
@@ -56,7 +57,7 @@ struct Entropy : Statistics<D> {
   V phi(const V* S) const {
     const V N = total_of(S, this->d()), per_N = V(1.0) / (N + V(kTiny));
     V sum(0.0);
-    for (int c = 0; c < this->d(); ++c) sum = sum - S[c] * log_of(larger(S[c] * per_N, V(1e-12)));
+    for (int c = 0; c < this->d(); ++c) sum = sum - S[c] * log_of(larger(S[c] * per_N, V(kLeastShare)));
     return sum;
   }
   double weight(const double* S) const { return total_of(S, this->d()); }
@@ -73,6 +74,39 @@ struct Variance : Statistics<3> {
   }
   double weight(const double* S) const { return S[0]; }
   double magnitude(const double* S) const { return S[2]; }
+};
+
+// S_y / S_1; 1 where the node is empty, as softwood/impurity.py has it.
+inline double mean_of(const double* S) { return S[0] > 0 ? S[1] / (S[0] + kTiny) : 1.0; }
+
+// S = (w, w y, w y log y)
+struct Poisson : Statistics<3> {
+  static constexpr bool kHasWeight = true, kSplitsPure = false;
+
+  template <class V>
+  V phi(const V* S) const {
+    return larger(S[2] - S[1] * log_of(larger(S[1] / (S[0] + V(kTiny)), V(kLeastShare))), V(0.0));
+  }
+  double weight(const double* S) const { return S[0]; }
+  double magnitude(const double* S) const {  // |phi| + sum |S . slope|
+    const double mu = mean_of(S), log = std::log(larger(mu, kLeastShare));
+    return phi(S) + std::abs(S[0] * mu) + std::abs(S[1] * (1.0 + log)) + std::abs(S[2]);
+  }
+};
+
+// S = (w, w y, w log y)
+struct Gamma : Statistics<3> {
+  static constexpr bool kHasWeight = true, kSplitsPure = false;
+
+  template <class V>
+  V phi(const V* S) const {
+    return larger(S[0] * log_of(larger(S[1] / (S[0] + V(kTiny)), V(kTiny))) - S[2], V(0.0));
+  }
+  double weight(const double* S) const { return S[0]; }
+  double magnitude(const double* S) const {  // |phi| + sum |S . slope|
+    const double mu = mean_of(S), log = std::log(larger(mu, kTiny));
+    return phi(S) + std::abs(S[0] * (log - 1.0)) + std::abs(S[1] / (mu + kTiny)) + std::abs(S[2]);
+  }
 };
 
 // S = (G_1 .. G_k, H_1 .. H_k)

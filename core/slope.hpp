@@ -9,7 +9,7 @@
 
 namespace softwood {
 
-enum class Impurity { kGini, kEntropy, kVariance, kNewton };
+enum class Impurity { kGini, kEntropy, kVariance, kNewton, kPoisson, kGamma };
 
 struct ImpurityChoice {
   Impurity kind;
@@ -28,7 +28,7 @@ inline double entropy_slope(const double* S, std::int64_t d, float* slope) {
   double N = 0, phi = 0;
   for (std::int64_t c = 0; c < d; ++c) N += S[c];
   for (std::int64_t c = 0; c < d; ++c) {
-    const double q = S[c] / (N + kTiny), bits = -std::log(q > 1e-12 ? q : 1e-12);
+    const double q = S[c] / (N + kTiny), bits = -std::log(larger(q, kLeastShare));
     phi += S[c] * bits;
     slope[c] = static_cast<float>(bits);
   }
@@ -55,6 +55,22 @@ inline double newton_slope(const double* S, std::int64_t d, double reg_lambda, f
   return phi;
 }
 
+inline double poisson_slope(const double* S, float* slope) {
+  const double mu = mean_of(S), log = std::log(larger(mu, kLeastShare));
+  slope[0] = static_cast<float>(mu);
+  slope[1] = static_cast<float>(-1 - log);
+  slope[2] = 1.0f;
+  return larger(S[2] - S[1] * log, 0.0);
+}
+
+inline double gamma_slope(const double* S, float* slope) {
+  const double mu = mean_of(S), log = std::log(larger(mu, kTiny));
+  slope[0] = static_cast<float>(log - 1);
+  slope[1] = static_cast<float>(1 / (mu + kTiny));
+  slope[2] = -1.0f;
+  return larger(S[0] * log - S[2], 0.0);
+}
+
 // Returns phi(S) and writes its gradient.
 inline double phi_and_slope(const ImpurityChoice& impurity, const double* S, std::int64_t d, float* slope) {
   switch (impurity.kind) {
@@ -64,6 +80,10 @@ inline double phi_and_slope(const ImpurityChoice& impurity, const double* S, std
       return entropy_slope(S, d, slope);
     case Impurity::kVariance:
       return variance_slope(S, slope);
+    case Impurity::kPoisson:
+      return poisson_slope(S, slope);
+    case Impurity::kGamma:
+      return gamma_slope(S, slope);
     default:
       return newton_slope(S, d, impurity.reg_lambda, slope);
   }

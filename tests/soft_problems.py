@@ -8,11 +8,19 @@ from typing import Any
 import numpy as np
 
 import zoo
-from softwood.impurity import AbstractImpurity, Entropy, Gini, Newton, Variance
+from softwood.impurity import AbstractImpurity, Entropy, Gamma, Gini, Newton, Poisson, Variance
 from softwood.objective import expected_impurity, gates, sweep_down
 from softwood.source import ArraySource
 from softwood.split import Linear
-from softwood.targets import AbstractTargets, centred_moments, class_counts, newton_pairs, soft_labels
+from softwood.targets import (
+    AbstractTargets,
+    centred_moments,
+    class_counts,
+    gamma_sums,
+    newton_pairs,
+    poisson_sums,
+    soft_labels,
+)
 from softwood.topology import Topology
 from softwood.train.engine import ArrayEngine, CoreEngine
 
@@ -42,6 +50,10 @@ def targets(kind: str, X: np.ndarray, seed: int = 1) -> AbstractTargets:
         return soft_labels(Q / Q.sum(axis=1, keepdims=True), weight)
     if kind == "moments":
         return centred_moments(1e6 + 2 * score, weight)[0]
+    if kind == "counts":
+        return poisson_sums(rng.poisson(np.exp(score)), weight)[0]
+    if kind == "sizes":
+        return gamma_sums(1e6 * np.exp(score), weight)[0]
     outputs = int(kind.split()[1])
     return newton_pairs(
         rng.normal(0.5, 1.0, (n, outputs)) + score[:, None], rng.uniform(0.1, 1.0, (n, outputs)), weight
@@ -56,6 +68,8 @@ CASES: dict[str, tuple[str, AbstractImpurity]] = {
     "entropy, 70 classes": ("classes 70", Entropy()),
     "entropy, dense": ("soft labels", Entropy()),
     "variance": ("moments", Variance()),
+    "poisson": ("counts", Poisson()),
+    "gamma": ("sizes", Gamma()),
     "newton": ("newton 1", Newton(0.0)),
     "newton of 3, prior": ("newton 3", Newton(2.5)),
 }

@@ -19,6 +19,7 @@ __main__ > cli > estimators > ensemble > train > objective > impurity split > to
 cli > persist > estimators storage record
 cli > report plot export storage > explain layout > tree > question lines topology
 storage estimators > record
+measures checks > impurity targets
 train > source > bins split targets tree
 estimators > answers > tree
 split > question

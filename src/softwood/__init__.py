@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
+from softwood import measures
+from softwood.checks import check_impurity
 from softwood.estimators import TreeClassifier, TreeRegressor
 from softwood.impurity import AbstractImpurity
 from softwood.persist import load, save
@@ -19,6 +21,8 @@ __all__ = [
     "TreeClassifier",
     "TreeRegressor",
     "__version__",
+    "check_impurity",
     "load",
+    "measures",
     "save",
 ]

@@ -29,6 +29,12 @@ def array_namespace(array: Array) -> ModuleType:
     return namespace
 
 
+def as_array(values: Any) -> Array:
+    """An array as it is, whatever its library; NumPy's of everything else."""
+    is_array = hasattr(values, "__array_namespace__") or type(values).__module__.partition(".")[0] == "torch"
+    return values if is_array else np.asarray(values)
+
+
 def as_indices(
     numbers: npt.NDArray[np.integer[Any]],
     like: Array,

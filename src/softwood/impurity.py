@@ -200,6 +200,7 @@ class Newton(AbstractImpurity):
 class Poisson(AbstractImpurity):
     """Half the Poisson deviance about the mean of S = (w, w y, w y log y), y >= 0: for counts and rates."""
 
+    core_name: ClassVar[str | None] = "poisson"
     encoding: ClassVar[str | None] = "poisson"
 
     def phi(self, S: Array) -> Array:
@@ -223,6 +224,7 @@ class Poisson(AbstractImpurity):
 class Gamma(AbstractImpurity):
     """Half the gamma deviance about the mean of S = (w, w y, w log y), y > 0: for sizes told apart by their ratio."""
 
+    core_name: ClassVar[str | None] = "gamma"
     encoding: ClassVar[str | None] = "gamma"
 
     def phi(self, S: Array) -> Array:

@@ -32,7 +32,9 @@ def fitted(kind, y, **settings):
     return kind(**{"max_depth": 3, "random_state": 0, "search": False, **settings}).fit(X, y)
 
 
-@parametrize_with_checks([TreeRegressor(impurity=name, training="cart", random_state=0) for name in DEVIANCES])
+@parametrize_with_checks(
+    [TreeRegressor(impurity=name, training=training, random_state=0) for name in DEVIANCES for training in MODES]
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

@@ -193,6 +193,7 @@ WRONG += [
     ("grow_dense", "s", np.ones((N - 1, 2)), "s needs one row per row and at least one column"),
     ("grow_dense", "s", np.ones((N, 0)), "s needs one row per row and at least one column"),
     ("grow_dense", "impurity", "variance", "variance needs three statistics per row"),
+    ("grow_dense", "impurity", "poisson", "poisson needs three statistics per row"),
     ("grow_dense", "impurity", "mean", "the compiled impurities are"),
 ]
 for kernel in ("descend", "leaf_sums", "gradient"):
@@ -233,7 +234,8 @@ WRONG += [
     ("descend", "leaf_of", np.full(N, 4, dtype=np.int32), "a row's leaf is outside the leaves"),
     ("descend", "leaf_of", np.full(N, -1, dtype=np.int32), "a row's leaf is outside the leaves"),
     ("descend", "impurity", "variance", "variance needs s of three numbers"),
-    ("descend", "impurity", "linear", "impurity must be gini, entropy, variance or newton"),
+    ("descend", "impurity", "gamma", "gamma needs s of three numbers"),
+    ("descend", "impurity", "linear", "impurity must be gini, entropy, variance, poisson, gamma or newton"),
 ]
 
 

@@ -12,9 +12,17 @@ from hypothesis.extra import numpy as hnp
 
 from softwood import _core
 from softwood.bins import Bins
-from softwood.impurity import AbstractImpurity, Entropy, Gini, Newton, Variance
+from softwood.impurity import AbstractImpurity, Entropy, Gamma, Gini, Newton, Poisson, Variance
 from softwood.source import ArraySource
-from softwood.targets import AbstractTargets, centred_moments, class_counts, newton_pairs, soft_labels
+from softwood.targets import (
+    AbstractTargets,
+    centred_moments,
+    class_counts,
+    gamma_sums,
+    newton_pairs,
+    poisson_sums,
+    soft_labels,
+)
 from softwood.train.grow_hard import grow_compiled
 from softwood.train.scan import ArrayGrower, GrowLimits, GrownTree
 
@@ -48,6 +56,10 @@ def targets(kind: str, X: np.ndarray, weight: np.ndarray | None) -> AbstractTarg
     score = X[:, 0] + 0.3 * X[:, 1] - 2 * X[:, 2] + rng.normal(size=len(X))
     if kind == "moments":
         return centred_moments(score, weight)[0]
+    if kind == "counts":
+        return poisson_sums(rng.poisson(np.exp(0.5 * score)), weight)[0]
+    if kind == "sizes":
+        return gamma_sums(np.exp(score), weight)[0]
     if kind == "soft":
         return soft_labels(rng.dirichlet(np.ones(4), len(X)), weight)
     if kind == "newton":
@@ -87,6 +99,8 @@ CASES: dict[str, tuple[str, AbstractImpurity]] = {
     "entropy, 7 classes": ("7 classes", Entropy()),
     "entropy, soft labels": ("soft", Entropy()),
     "variance": ("moments", Variance()),
+    "poisson": ("counts", Poisson()),
+    "gamma": ("sizes", Gamma()),
     "newton": ("newton", Newton(1.0)),
     "newton, no prior": ("newton", Newton(0.0)),
     "newton, 3 outputs": ("newton of 3", Newton(1.0)),

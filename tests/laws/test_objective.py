@@ -254,7 +254,7 @@ def test_splitting_softly_never_raises_the_objective_above_the_root(problem: Pro
 
 
 @pytest.mark.parametrize("shape", zoo.TOPOLOGIES)
-@pytest.mark.parametrize("name", ["gini", "entropy", "variance", "newton"])
+@pytest.mark.parametrize("name", ["gini", "entropy", "variance", "newton", "poisson", "gamma"])
 def test_on_torch_the_gradient_is_that_of_autograd(shape: str, name: str) -> None:
     """Autograd of a plain torch tree: every leaf, a product over the edges of its path."""
     torch = pytest.importorskip("torch")
@@ -289,6 +289,8 @@ def test_on_torch_the_gradient_is_that_of_autograd(shape: str, name: str) -> Non
                     "gini": lambda S=S, N=N: N - (S * S).sum() / N,
                     "entropy": lambda S=S, N=N: -(S * torch.log(S / N)).sum(),
                     "variance": lambda S=S: S[2] - S[1] ** 2 / S[0],
+                    "poisson": lambda S=S: S[2] - S[1] * torch.log(S[1] / S[0]),
+                    "gamma": lambda S=S: S[0] * torch.log(S[1] / S[0]) - S[2],
                     "newton": lambda S=S: -0.5 * (S[: len(S) // 2] ** 2 / (S[len(S) // 2 :] + 1.0)).sum(),
                 }[name]()
             )
