@@ -251,8 +251,6 @@ def test_parameters_out_of_range_get_one_sentence(parameter, value, sentence):
 
 
 def test_combinations_that_cannot_be():
-    with pytest.raises(ValueError, match="split='axis' needs training='cart' for now"):
-        TreeClassifier(split="axis").fit(X, LABELS)
     with pytest.raises(ValueError, match="max_depth=None needs training='cart' or 'greedy'"):
         TreeClassifier(max_depth=None).fit(X, LABELS)
 

@@ -108,11 +108,6 @@ def recipe_of(parameters: Mapping[str, Any]) -> Recipe:
     check_parameters(parameters)
     names = {field.name for field in fields(Recipe)} & set(parameters)
     recipe = Recipe(**{name: parameters[name] for name in names})
-    if recipe.split == "axis" and recipe.training != "cart":
-        raise ValueError(
-            f"split='axis' needs training='cart' for now; got training={recipe.training!r}. "
-            "Use training='cart', or split='linear'."
-        )
     if recipe.max_depth is None and recipe.training == "global":
         raise ValueError(
             "max_depth=None needs training='cart' or 'greedy', because global training fixes the tree's shape "

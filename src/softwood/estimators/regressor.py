@@ -26,8 +26,8 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
     max_depth : int or None, default=6
         The most questions on a path. None (no limit) is for ``training="cart"`` and ``"greedy"`` only.
     split : {"linear", "axis"}, default="linear"
-        What a question looks at: a weighted sum of the columns, or one column. ``training="cart"`` always asks
-        about one column; for now only it can.
+        What a question looks at: a weighted sum of the columns, or one column. "axis" is trained globally by exact
+        local search, in ``max_iter`` rounds, and greedily as CART; ``training="cart"`` always asks about one column.
     impurity : {"variance"} or AbstractImpurity, default="variance"
         What training lowers: "variance" is the squared error of the leaves' means.
     training : {"global", "greedy", "cart"}, default="global"

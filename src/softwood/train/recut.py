@@ -127,13 +127,13 @@ class ArraySearch:
         return ROUNDING * float(self.impurity.magnitude(self.s[rows].sum(axis=0)))
 
     def _settle(self, root: Branch) -> None:
-        """Recut stale nodes and grow stale leaves until nothing is stale."""
-        node = _first_stale(root)
+        """Recut stale nodes and grow stale leaves until nothing is stale, the deepest first."""
+        node = _last_stale(root)
         while node is not None:
             node.is_stale = False
             if self._recut(node) if node.children else self._grow_out(root, node):
                 self._carry_up(root, node)
-            node = _first_stale(root)
+            node = _last_stale(root)
         self._collapse_small(root)
 
     def _carry_up(self, root: Branch, changed: Branch) -> None:
@@ -271,8 +271,8 @@ class ArraySearch:
         return self.bins.threshold(node.feature, int(codes[~right].max()), int(codes[right].min()))
 
 
-def _first_stale(root: Branch) -> Branch | None:
-    return next((node for node in root.below() if node.is_stale), None)
+def _last_stale(root: Branch) -> Branch | None:
+    return next((node for node in reversed([*root.below()]) if node.is_stale), None)
 
 
 def questions_of(
