@@ -23,11 +23,25 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from softwood import TreeClassifier, TreeRegressor
 
-CLASSES = (
-    "satimage pendigits letter optdigits segment dry_bean avila page_blocks magic spambase banknote breast_w sonar "
-    "credit_g balance_scale car"
-).split()
-NUMBERS = "kin8nm cpu_act wine_quality_white airfoil".split()
+CLASSES = [
+    "satimage",
+    "pendigits",
+    "letter",
+    "optdigits",
+    "segment",
+    "dry_bean",
+    "avila",
+    "page_blocks",
+    "magic",
+    "spambase",
+    "banknote",
+    "breast_w",
+    "sonar",
+    "credit_g",
+    "balance_scale",
+    "car",
+]
+NUMBERS = ["kin8nm", "cpu_act", "wine_quality_white", "airfoil"]
 MOST = 12_000  # rows of a set
 
 
@@ -66,9 +80,8 @@ def line(name: str, depth: int, results: list[Result]) -> tuple[str, list[float]
     cart, found = (float(np.mean([getattr(result, key) for result in results])) for key in ("cart", "found"))
     plain, search, sklearn = np.median([result.seconds for result in results], axis=0)
     figures = [cart, found, found - cart, search, search / plain, search / sklearn]
-    return f"{name:20} {depth:2} {cart:8.2f} {found:8.2f} {found - cart:+7.2f} {search:9.3f} {search / plain:7.1f} " + (
-        f"{search / sklearn:7.1f}"
-    ), figures
+    columns = f"{name:20} {depth:2} {cart:8.2f} {found:8.2f} {found - cart:+7.2f}"
+    return f"{columns} {search:9.3f} {search / plain:7.1f} {search / sklearn:7.1f}", figures
 
 
 def main() -> None:

@@ -90,11 +90,12 @@ def test_model_files_keep_the_answers(kind, X, y, tmp_path):
     np.testing.assert_array_equal(softwood.load(tmp_path / "tree.json").predict(X), tree.predict(X))
 
 
-def test_noise_is_left_to_cart():
+def test_noise_is_mostly_left_to_cart():
     """Two hundred rows that say nothing: what search finds in them is not there."""
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(200, 10)), rng.normal(size=200)
-    cart, found = TreeRegressor(training="cart", max_depth=3).fit(X, y), axis(TreeRegressor).fit(X, y)
-    assert impurity_of(axis(TreeRegressor, search=False).fit(X, y)) < impurity_of(cart)
-    X_new = rng.normal(size=(5000, 10))
-    assert np.square(found.predict(X_new)).mean() <= 1.05 * np.square(cart.predict(X_new)).mean()
+    rng, n_left = np.random.default_rng(0), 0
+    for _ in range(8):
+        X, y = rng.normal(size=(200, 10)), rng.normal(size=200)
+        cart = TreeRegressor(training="cart", max_depth=3).fit(X, y)
+        assert impurity_of(axis(TreeRegressor, search=False).fit(X, y)) < impurity_of(cart)
+        n_left += impurity_of(axis(TreeRegressor).fit(X, y)) == pytest.approx(impurity_of(cart))
+    assert n_left >= 6

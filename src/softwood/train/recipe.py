@@ -29,7 +29,8 @@ SEARCHED_ROWS = 50_000  # rows above which sums over all rows cost as much as st
 QUICK = 2  # a candidate of the search takes half the steps
 DECAYS = (0.02, 0.05, 0.2, 0.4, 1.0)  # alternatives to the first decay, 0.1
 PROJECTED_DECAYS = (0.1, 0.4)  # decays of the second start
-ROUNDS = 10  # of local search: where a fit takes about twenty times as long as CART's
+ROUNDS = 10  # of local search: a fit then takes about ten times as long as scikit-learn's CART
+SEARCH_CAUTION = 1.0  # standard errors by which local search must beat plain CART on held-out rows
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def _axis(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
     build = partial(_axis_trainer, recipe)
     if not _is_judged(recipe, source):
         return build(True, False)
-    return Select(False, [Stage(lambda best: [True])], build, _judge(recipe), _axis_folds(source.n))
+    return Select(False, [Stage(lambda best: [True], SEARCH_CAUTION)], build, _judge(recipe), _axis_folds(source.n))
 
 
 def _axis_trainer(recipe: Recipe, is_searched: bool, quick: bool) -> AbstractTrainer:

@@ -7,7 +7,7 @@ column, from prefix sums of what the rows of a bin add to a leaf and take from a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -83,7 +83,8 @@ class ArraySearch:
             tree = best.copy()
             if self._redraw(tree, *(int(number) for number in draw)):
                 self._settle(tree)
-            best = tree if tree.J <= best.J + tolerance else best
+            rise = tree.J - best.J
+            best = tree if rise <= tolerance else best
             history.append(best.J)
         return self._listed(best), np.array(history)
 
@@ -93,7 +94,7 @@ class ArraySearch:
         self._part(root)
         return root
 
-    def _ask(self, top: Branch, feature: Sequence[int] | RowArray, bin: Sequence[int] | RowArray) -> None:
+    def _ask(self, top: Branch, feature: npt.NDArray[np.int32], bin: npt.NDArray[np.int32]) -> None:
         """Give a branch new questions, listed breadth first."""
         queue = [top]
         for node, j, b in zip(queue, feature, bin, strict=False):  # grows while it is walked
