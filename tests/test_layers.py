@@ -20,6 +20,7 @@ cli > persist > estimators storage record
 cli > report plot export storage > explain layout > tree > question topology
 storage estimators > record
 train > source > bins split targets tree
+estimators > answers > tree
 split > question
 objective > targets tree
 ensemble > loss

@@ -69,6 +69,11 @@ class Tree:
         return int(self.topology.leaves.size)
 
     @property
+    def is_hard(self) -> bool:
+        """Whether no question has a soft answer: then a row reaches one leaf and no other."""
+        return all(table.is_hard for table in self.tables)
+
+    @property
     def depth(self) -> int:
         return self.topology.depth
 
@@ -111,6 +116,15 @@ class Tree:
         for level in self.topology.levels[1:]:
             P[level] *= P[self.topology.parent[level]]
         return P.T
+
+    def soft_answers(self, X: npt.NDArray[Any]) -> FloatArray:
+        """(n, v) the values of all leaves, weighted by reach."""
+        leaves = self.topology.leaves
+        return self.reach(X)[:, leaves] @ self.values[leaves]
+
+    def answers_at(self, leaf: npt.NDArray[np.int32], X: npt.NDArray[Any]) -> FloatArray:
+        """(n, v) what each row hears in the leaf given for it."""
+        return self.values[leaf]
 
     def visited(self, X: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """(n, m) whether a row passes a node on its one path."""

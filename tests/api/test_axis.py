@@ -84,6 +84,22 @@ def test_greedy_axis_trees_are_carts(kind, X, y):
 
 
 @BOTH
+def test_a_given_tree_is_searched_on(kind, X, y):
+    first = axis(kind, search=False, max_iter=1).fit(X, y)
+    more = axis(kind, init=first, max_iter=10).fit(X, y)
+    assert impurity_of(more) <= impurity_of(first) * (1 + 1e-9)
+
+
+@BOTH
+def test_slanted_starts_are_refused(kind, X, y):
+    with pytest.raises(ValueError, match="init='greedy' makes slanted questions, but split='axis'"):
+        axis(kind, init="greedy").fit(X, y)
+    slanted = kind(max_depth=2, search=False, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="Local search starts from trees of threshold questions"):
+        axis(kind, init=slanted).fit(X, y)
+
+
+@BOTH
 def test_model_files_keep_the_answers(kind, X, y, tmp_path):
     tree = axis(kind).fit(X, y)
     softwood.save(tree, tmp_path / "tree.json")

@@ -301,7 +301,7 @@ def test_fit_help_has_every_parameter_with_its_default(capsys: pytest.CaptureFix
         main(["fit", "--help"])
     text = " ".join(capsys.readouterr().out.split())
     for name in softwood.TreeClassifier().get_params():
-        if name not in {"random_state", "n_jobs", "verbose"}:
+        if name not in {"random_state", "n_jobs", "verbose", "warm_start"}:
             assert f"--{name.replace('_', '-')} " in text
     assert "(default: gini for classification, variance for regression)" in text
 

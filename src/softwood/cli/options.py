@@ -9,11 +9,11 @@ from typing import Any, get_args, get_type_hints
 
 from softwood.estimators import TreeClassifier, TreeRegressor
 from softwood.split import SPLITS
-from softwood.train.recipe import Recipe
+from softwood.train.recipe import STARTS, Recipe
 
 TASKS: dict[str, Any] = {"classification": TreeClassifier, "regression": TreeRegressor}
-OWN_WORDS = {"random_state", "n_jobs", "verbose"}  # --seed, --threads, --quiet
-CHOICES = {"split": tuple(SPLITS), "training": get_args(get_type_hints(Recipe)["training"])}
+OWN_WORDS = {"random_state", "n_jobs", "verbose", "warm_start"}  # --seed, --threads, --quiet; one fit a command
+CHOICES = {"split": tuple(SPLITS), "training": get_args(get_type_hints(Recipe)["training"]), "init": tuple(STARTS)}
 WORDS = {"none": None, "true": True, "false": False}
 
 

@@ -13,10 +13,15 @@ from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
+from softwood.answers import ROUTINGS
 from softwood.split import SPLITS
-from softwood.train.recipe import Recipe
+from softwood.train.recipe import STARTS, Recipe
+from softwood.tree import Tree
+
+MAX_THREADS = 4096  # what a larger n_jobs means: the answers are the same
 
 
 @dataclass(frozen=True)
@@ -69,10 +74,19 @@ def is_real(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
+def start() -> Rule:
+    names = choice(*STARTS)
+    words = f"{names.expected}, a softwood Tree or a fitted tree estimator"
+    return Rule(words, lambda value: isinstance(value, Tree | BaseEstimator) or names.holds(value))
+
+
 RULES: dict[str, Rule] = {
     "training": choice("global", "greedy", "cart"),
     "split": choice(*SPLITS),
+    "routing": choice(*ROUTINGS),
     "max_depth": integer(0).or_(None),
+    "init": start(),
+    "warm_start": flag(),
     "search": flag().or_("auto"),
     "n_starts": integer(1),
     "weight_decay": real().or_("auto"),
@@ -91,16 +105,22 @@ RULES: dict[str, Rule] = {
     "max_leaf_nodes": integer(2).or_(None),
     "max_bins": integer(2, 255),
     "ccp_alpha": real(),
+    "smoothing": real(),
     "verbose": Rule("True, False or an integer >= 0", lambda value: isinstance(value, bool) or integer(0).holds(value)),
 }
 
 
 def check_parameters(parameters: Mapping[str, Any]) -> None:
     """Raise one sentence for the first parameter that breaks its rule."""
-    for name, rule in RULES.items():
-        value = parameters[name]
-        if not rule.holds(value):
-            raise ValueError(f"{name} must be {rule.expected}; got {value!r}.")
+    for name in RULES:
+        if name in parameters:
+            check_parameter(name, parameters[name])
+
+
+def check_parameter(name: str, value: Any) -> None:
+    """Raise one sentence for a value that breaks the rule."""
+    if not RULES[name].holds(value):
+        raise ValueError(f"{name} must be {RULES[name].expected}; got {value!r}.")
 
 
 def recipe_of(parameters: Mapping[str, Any]) -> Recipe:
@@ -113,14 +133,42 @@ def recipe_of(parameters: Mapping[str, Any]) -> Recipe:
             "max_depth=None needs training='cart' or 'greedy', because global training fixes the tree's shape "
             "beforehand. Give max_depth an integer."
         )
+    _check_start(recipe, bool(parameters["warm_start"]))
     return recipe
+
+
+def _check_start(recipe: Recipe, warm_start: bool) -> None:
+    """Only global training starts from anything, and only where the search does not choose the start."""
+    start = f"init={recipe.init!r}" if isinstance(recipe.init, str) else f"init=a {type(recipe.init).__name__}"
+    is_named = start != "init='cart'"
+    if recipe.training != "global" and (is_named or warm_start):
+        setting = "warm_start=True" if warm_start else start
+        raise ValueError(
+            f"{setting} needs training='global'; got training={recipe.training!r}, which always grows from the root. "
+            "Leave it out, or use training='global'."
+        )
+    if is_named and recipe.search is True:
+        raise ValueError(
+            f"search=True chooses the start itself, but {start} names one. "
+            "Set search to 'auto' or False, or leave init out."
+        )
+    if recipe.split == "axis" and isinstance(recipe.init, str) and is_named:
+        raise ValueError(
+            f"{start} makes slanted questions, but split='axis' asks about one column. "
+            "Use init='cart' or give a tree whose questions are thresholds."
+        )
+    if start in ("init='random'", "init='projected'") and recipe.max_leaf_nodes is not None:
+        raise ValueError(
+            f"{start} makes a complete tree, but max_leaf_nodes={recipe.max_leaf_nodes} rations leaves. "
+            "Use init='cart' or 'greedy', or leave max_leaf_nodes out."
+        )
 
 
 def threads_of(n_jobs: int | None) -> int:
     """How many threads n_jobs means here, inside joblib's parallel calls as well."""
     if n_jobs is not None and (not is_integer(n_jobs) or n_jobs == 0):
         raise ValueError(f"n_jobs must be None or an integer other than 0; got {n_jobs!r}.")
-    return int(effective_n_jobs(n_jobs))
+    return min(int(effective_n_jobs(n_jobs)), MAX_THREADS)
 
 
 def generator_of(random_state: int | np.random.RandomState | None) -> np.random.Generator:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, TypeVar
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from softwood.estimators.labels import labels_from_record, labels_record
 from softwood.estimators.parameters import check_parameters
@@ -16,12 +18,14 @@ from softwood.record import (
     entry,
     kind_of,
     listing,
+    number,
     numbers,
     section,
     text,
     whole_number,
 )
 from softwood.storage import MAX_FEATURES, tree_from_record, tree_record
+from softwood.tree import Tree
 
 Estimator = TypeVar("Estimator")
 
@@ -37,6 +41,8 @@ def estimator_record(estimator: Any) -> Record:
         "n_iter": int(estimator.n_iter_),
         "history": estimator.history_.tolist(),
         "feature_importances": estimator.feature_importances_.tolist(),
+        "agreement": None if math.isnan(estimator.agreement_) else estimator.agreement_,
+        "seed": estimator.seed_,
         "tree": tree_record(estimator.tree_),
     }
 
@@ -55,6 +61,8 @@ def restored(cls: type[Estimator], record: Record) -> Estimator:
     estimator.n_iter_ = whole_number(record, "n_iter", 1, 2**62)
     estimator.history_ = numbers(record, "history", 1)
     estimator.feature_importances_ = numbers(record, "feature_importances", 1)
+    estimator.agreement_ = math.nan if record.get("agreement") is None else number(record, "agreement")
+    estimator.seed_ = whole_number({"seed": 0} | record, "seed", 0, 2**31 - 1)  # files of 0.1.0 lack both
     estimator.tree_ = tree_from_record(entry(record, "tree"))
     sizes = {"tree": estimator.tree_.n_features, "feature_importances": estimator.feature_importances_.size}
     for what, size in sizes.items():
@@ -87,6 +95,8 @@ def _plain(name: str, value: Any) -> Any:
         return value.item()
     if isinstance(value, np.random.RandomState):
         return None  # only a later fit would draw from it
+    if isinstance(value, Tree | BaseEstimator):
+        return "cart"  # only a later fit would start from it
     if isinstance(value, dict):
         labels = labels_record(np.array(list(value)))
         return {"labels": labels, "weights": [float(weight) for weight in value.values()]}

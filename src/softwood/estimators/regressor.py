@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin
 
 from softwood.estimators._base import AbstractTreeEstimator, FloatArray
+from softwood.estimators.target_encodings import ENCODINGS
 from softwood.estimators.target_units import TargetUnits
 from softwood.estimators.validation import read_numbers
 from softwood.impurity import AbstractImpurity
-from softwood.targets import DenseTargets, centred_moments
+from softwood.targets import DenseTargets
+from softwood.tree import Tree
 
 
 class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
@@ -28,15 +30,24 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
     split : {"linear", "axis"}, default="linear"
         What a question looks at: a weighted sum of the columns, or one column. "axis" is trained globally by exact
         local search, in ``max_iter`` rounds, and greedily as CART; ``training="cart"`` always asks about one column.
-    impurity : {"variance"} or AbstractImpurity, default="variance"
-        What training lowers: "variance" is the squared error of the leaves' means.
+    impurity : {"variance", "poisson", "gamma"} or AbstractImpurity, default="variance"
+        What training lowers: "variance" is the squared error of the leaves' means; "poisson" is half their Poisson
+        deviance, for counts and rates (y >= 0); "gamma" is half their gamma deviance, for sizes whose ratios matter
+        (y > 0). The internal search judges by the same loss.
     training : {"global", "greedy", "cart"}, default="global"
         "global" trains all questions of the tree at once by the exact gradient of the expected impurity, starting
         from a CART tree; "greedy" trains one question after another, from the root down; "cart" searches each
         question exhaustively and always asks about one column.
+    init : {"cart", "greedy", "projected", "random"}, Tree or fitted tree estimator, default="cart"
+        Where global training starts: from a CART tree; from a tree of slanted questions trained one after another;
+        from slanted questions that halve their rows; from questions drawn at random; or from the questions of a tree
+        you have, whose depth must not exceed ``max_depth``. ``clone`` forgets what an estimator has fitted: in
+        cross-validation give its ``tree_``. A model file keeps names, not trees.
+    warm_start : bool, default=False
+        Whether ``fit`` called again starts from the questions of the last tree instead of ``init``.
     search : bool or "auto", default="auto"
         Whether to choose weight decay, depth, start and plain CART itself by internal folds of the training data.
-        "auto" searches where that is cheap, that is on small data.
+        "auto" searches where that is cheap, that is on small data, and ``init`` names no other start.
     n_starts : int, default=1
         How many starts global training tries; the one with the best objective is kept.
     weight_decay : float or "auto", default="auto"
@@ -72,6 +83,14 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         The most bins of a column, from 2 to 255. A column with no more distinct values keeps exact thresholds.
     ccp_alpha : float, default=0.0
         Cost-complexity pruning: the impurity per unit of all weight that one more leaf must be worth.
+    smoothing : float, default=0.0
+        Shrinks what leaves answer toward the nodes above them: what a node says beyond its parent is divided by
+        1 + smoothing / weight of the parent.
+    routing : {"hard", "soft", "likeliest", "sampled"}, default="hard"
+        How a row finds its answer: "hard" follows one path, at each question the likelier child; "soft" weights the
+        answers of all leaves by the probability of reaching them; "likeliest" takes the one leaf reached with
+        the largest probability; "sampled" draws a leaf by these probabilities, from ``random_state`` and the row's
+        content, so that equal rows draw the same. May be set after fitting.
     n_jobs : int or None, default=None
         Threads; None is 1 outside a joblib context and -1 all cores. The tree has the same bits whatever it is.
     random_state : int, RandomState instance or None, default=None
@@ -84,7 +103,8 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
     ----------
     tree_ : softwood.tree.Tree
         The tree: frozen arrays in the user's units, with the statistics of every node, here sums of
-        w * (1, t, t^2) for t = y minus its mean.
+        w * (1, t, t^2) for t = y minus its mean; with "poisson" of w * (1, y, y log y), with "gamma" of
+        w * (1, y, log y).
     n_outputs_ : int
         1.
     n_features_in_ : int
@@ -96,6 +116,11 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         weight times the spread of the column; sums to 1.
     history_ : ndarray of shape (n_steps,)
         The objective per unit of weight after each step.
+    agreement_ : float
+        How far hard and soft answers agree: R2 of the hard answers to the training rows from the soft ones (of at
+        most 4096 rows). NaN after loading a file that does not say.
+    seed_ : int
+        What ``routing="sampled"`` draws from.
     n_iter_ : int
         Steps taken; 1 where training takes no steps.
 
@@ -113,8 +138,8 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
     4
     """
 
-    _impurities: ClassVar[tuple[str, ...]] = ("variance",)
-    _judge: ClassVar[Literal["classes", "numbers"]] = "numbers"
+    _impurities: ClassVar[tuple[str, ...]] = ("variance", "poisson", "gamma")
+    _encoding: ClassVar[str] = "numbers"
 
     def __init__(
         self,
@@ -123,6 +148,8 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         split: str = "linear",
         impurity: str | AbstractImpurity = "variance",
         training: str = "global",
+        init: str | Tree | BaseEstimator = "cart",
+        warm_start: bool = False,
         search: bool | str = "auto",
         n_starts: int = 1,
         weight_decay: float | str = "auto",
@@ -141,6 +168,8 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         max_leaf_nodes: int | None = None,
         max_bins: int = 255,
         ccp_alpha: float = 0.0,
+        smoothing: float = 0.0,
+        routing: str = "hard",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool | int = 0,
@@ -149,6 +178,8 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         self.split = split
         self.impurity = impurity
         self.training = training
+        self.init = init
+        self.warm_start = warm_start
         self.search = search
         self.n_starts = n_starts
         self.weight_decay = weight_decay
@@ -167,12 +198,14 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         self.max_leaf_nodes = max_leaf_nodes
         self.max_bins = max_bins
         self.ccp_alpha = ccp_alpha
+        self.smoothing = smoothing
+        self.routing = routing
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
     def predict(self, X: Any) -> FloatArray:
-        """Return the value of each row's leaf.
+        """Return the value of each row's leaf, or of all leaves by ``routing="soft"``.
 
         Parameters
         ----------
@@ -184,12 +217,15 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         y : ndarray of shape (n_samples,)
             In the units of the targets.
         """
-        leaf = self._leaf(X)
-        return self.tree_.values[:, 0][leaf]
+        return self._asked(X, lambda routing: routing.answers)[:, 0]
 
     def _key(self, y: Any, weight: FloatArray) -> tuple[npt.NDArray[Any], FloatArray]:
         return read_numbers(y), weight
 
     def _targets(self, key: npt.NDArray[Any], weight: FloatArray) -> tuple[DenseTargets, TargetUnits]:
-        targets, center, scale = centred_moments(key, weight)
-        return targets, TargetUnits(center, scale)
+        return ENCODINGS[self._impurity().encoding or self._encoding](key, weight)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self.impurity in ("poisson", "gamma")
+        return tags

@@ -10,18 +10,23 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
+from softwood.impurity import Gamma, Poisson
 from softwood.source import ArraySource
 from softwood.split import SPLITS, AbstractSplit, Axis
 from softwood.train.base import AbstractTrainer, Chain
 from softwood.train.best_of import BestOf
+from softwood.train.given import Given
 from softwood.train.grow_greedy import GrowGreedy
 from softwood.train.grow_hard import GrowHard
 from softwood.train.grow_projected import GrowProjected
+from softwood.train.grow_random import GrowRandom
 from softwood.train.harden import Harden
 from softwood.train.prune import Prune
 from softwood.train.refine import Descend, Lbfgs, Refine, Watch
 from softwood.train.search import LocalSearch
-from softwood.train.select import Folds, Judge, Select, Stage, class_losses, number_losses
+from softwood.train.select import Folds, Judge, Select, Stage, class_losses, number_losses, own_losses
+from softwood.train.smooth import Smooth
+from softwood.tree import Tree
 
 Auto = Literal["auto"]
 SEARCHED_WORK = 5e10  # multiply-adds of one descent, half a second, above which nothing is searched
@@ -31,6 +36,12 @@ DECAYS = (0.02, 0.05, 0.2, 0.4, 1.0)  # alternatives to the first decay, 0.1
 PROJECTED_DECAYS = (0.1, 0.4)  # decays of the second start
 ROUNDS = 10  # of local search: a fit then takes about ten times as long as scikit-learn's CART
 SEARCH_CAUTION = 1.0  # standard errors by which local search must beat plain CART on held-out rows
+JUDGES: dict[str, Judge] = {  # by the encoding of the targets
+    "classes": class_losses,
+    "numbers": number_losses,
+    "poisson": partial(own_losses, impurity=Poisson()),
+    "gamma": partial(own_losses, impurity=Gamma()),
+}
 
 
 @dataclass(frozen=True)
@@ -40,6 +51,7 @@ class Recipe:
     training: Literal["global", "greedy", "cart"] = "global"
     split: str | AbstractSplit = "linear"
     max_depth: int | None = 6
+    init: str | Tree = "cart"
     search: bool | Auto = "auto"
     n_starts: int = 1
     weight_decay: float | Auto = "auto"
@@ -58,7 +70,8 @@ class Recipe:
     max_leaf_nodes: int | None = None
     max_bins: int = 255
     ccp_alpha: float = 0.0
-    judge: Literal["classes", "numbers"] = "numbers"  # what the search counts on held-out rows
+    smoothing: float = 0.0
+    judge: str = "numbers"  # what the search counts on held-out rows: a name in JUDGES
 
 
 @dataclass(frozen=True)
@@ -67,7 +80,7 @@ class Setting:
 
     depth: int | None
     decay: float = 0.1
-    start: Literal["cart", "projected", "plain"] = "cart"  # plain: CART itself, nothing refined
+    start: str | Tree = "cart"  # a name of STARTS, a tree, or "plain": CART itself, nothing refined
 
 
 def trainer_of(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
@@ -82,18 +95,7 @@ def _cart(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
 def _greedy(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
     if recipe.split == Axis.name:
         return _cart(recipe, source)
-    first = Setting(1, _decay(recipe))
-    stump = replace(recipe, max_depth=1, min_samples_split=2, max_leaf_nodes=None, early_stopping=False)
-    stumps = [_refined(stump, source, replace(first, start=start), 300) for start in ("cart", "projected")]
-    grow = GrowGreedy(
-        [*stumps, _grow(stump, 1)],
-        recipe.max_depth,
-        recipe.min_samples_split,
-        recipe.min_samples_leaf,
-        recipe.min_impurity_decrease,
-        recipe.max_leaf_nodes,
-    )
-    return Chain([grow, *_finish(recipe, refined=False)])
+    return Chain([_grow_greedily(recipe, source, recipe.max_depth), *_finish(recipe, refined=False)])
 
 
 def _global(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
@@ -105,7 +107,8 @@ def _axis(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
     build = partial(_axis_trainer, recipe)
     if not _is_judged(recipe, source):
         return build(True, False)
-    return Select(False, [Stage(lambda best: [True], SEARCH_CAUTION)], build, _judge(recipe), _axis_folds(source.n))
+    stages = [Stage(lambda best: [True], SEARCH_CAUTION)]
+    return Select(False, stages, build, JUDGES[recipe.judge], _axis_folds(source.n))
 
 
 def _axis_trainer(recipe: Recipe, is_searched: bool, quick: bool) -> AbstractTrainer:
@@ -119,10 +122,14 @@ def _axis_trainer(recipe: Recipe, is_searched: bool, quick: bool) -> AbstractTra
     )
     rounds = ROUNDS if recipe.max_iter == "auto" else recipe.max_iter
     search = LocalSearch(max(rounds // QUICK, 1) if quick else rounds, *limits)
-    return Chain([search if is_searched else GrowHard(*limits), *_finish(recipe, refined=False)])
+    start = [Given(recipe.init)] if isinstance(recipe.init, Tree) else []
+    return Chain([*start, search if is_searched else GrowHard(*limits), *_finish(recipe, refined=False)])
 
 
 def _is_judged(recipe: Recipe, source: ArraySource) -> bool:
+    """Whether held-out rows decide; never for a given tree, which has seen them."""
+    if isinstance(recipe.init, Tree):
+        return False
     return 20 <= source.n <= SEARCHED_ROWS if recipe.search == "auto" else bool(recipe.search)
 
 
@@ -130,17 +137,13 @@ def _axis_folds(n: int) -> Folds:
     return Folds(5, 5) if n < 2500 else Folds()
 
 
-def _judge(recipe: Recipe) -> Judge:
-    return {"classes": class_losses, "numbers": number_losses}[recipe.judge]
-
-
 def _slanted(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
-    first = Setting(recipe.max_depth, _decay(recipe))
+    first = Setting(recipe.max_depth, _decay(recipe), recipe.init)
     build = _builder(recipe, source)
     if not searched(recipe, source):
         return build(first, False)
     stages = _stages(recipe, source.n)
-    return Select(first, stages, build, _judge(recipe), _folds(source.n))
+    return Select(first, stages, build, JUDGES[recipe.judge], _folds(source.n))
 
 
 TRAININGS: dict[str, Callable[[Recipe, ArraySource], AbstractTrainer]] = {
@@ -151,10 +154,16 @@ TRAININGS: dict[str, Callable[[Recipe, ArraySource], AbstractTrainer]] = {
 
 
 def searched(recipe: Recipe, source: ArraySource) -> bool:
-    """Whether settings are searched: asked for, or cheap enough (and enough rows to judge by)."""
+    """Whether settings are searched: asked for, or cheap enough (and enough rows to judge by).
+
+    Where a start is named it is the start, and the search, which chooses one, stays away. It never judges from a given
+    tree, which has seen the rows that would be held out.
+    """
+    if isinstance(recipe.init, Tree):
+        return False
     if recipe.search != "auto":
         return bool(recipe.search)
-    return 20 <= source.n <= SEARCHED_ROWS and descent_work(recipe, source) <= SEARCHED_WORK
+    return recipe.init == "cart" and 20 <= source.n <= SEARCHED_ROWS and descent_work(recipe, source) <= SEARCHED_WORK
 
 
 def descent_work(recipe: Recipe, source: ArraySource) -> float:
@@ -219,8 +228,40 @@ def _refined(recipe: Recipe, source: ArraySource, setting: Setting, n_steps: int
     if recipe.early_stopping:
         watch = Watch(recipe.validation_fraction, recipe.n_iter_no_change, recipe.tol)
     depth = setting.depth if recipe.max_leaf_nodes is None else None
-    start = GrowProjected(depth) if setting.start == "projected" and depth else _grow(recipe, setting.depth)
-    return Chain([start, Refine(depth, _split(recipe), optimizer, watch)])
+    return Chain([_start(recipe, source, setting), Refine(depth, _split(recipe), optimizer, watch)])
+
+
+def _start(recipe: Recipe, source: ArraySource, setting: Setting) -> AbstractTrainer:
+    if isinstance(setting.start, Tree):
+        return Given(setting.start)
+    return STARTS[setting.start](recipe, source, setting.depth)
+
+
+def _start_projected(recipe: Recipe, source: ArraySource, depth: int | None) -> AbstractTrainer:
+    """CART where leaves are rationed, or depth is 0: a projected tree is complete."""
+    return GrowProjected(depth) if depth and recipe.max_leaf_nodes is None else _grow(recipe, depth)
+
+
+STARTS: dict[str, Callable[[Recipe, ArraySource, int | None], AbstractTrainer]] = {
+    "cart": lambda recipe, source, depth: _grow(recipe, depth),
+    "greedy": lambda recipe, source, depth: _grow_greedily(recipe, source, depth),
+    "projected": _start_projected,
+    "random": lambda recipe, source, depth: GrowRandom(depth or 0, _split(recipe)),
+}
+
+
+def _grow_greedily(recipe: Recipe, source: ArraySource, depth: int | None) -> AbstractTrainer:
+    first = Setting(1, _decay(recipe))
+    stump = replace(recipe, max_depth=1, min_samples_split=2, max_leaf_nodes=None, early_stopping=False)
+    stumps = [_refined(stump, source, replace(first, start=start), 300) for start in ("cart", "projected")]
+    return GrowGreedy(
+        [*stumps, _grow(stump, 1)],
+        depth,
+        recipe.min_samples_split,
+        recipe.min_samples_leaf,
+        recipe.min_impurity_decrease,
+        recipe.max_leaf_nodes,
+    )
 
 
 def _grow(recipe: Recipe, depth: int | None) -> AbstractTrainer:
@@ -242,6 +283,8 @@ def _finish(recipe: Recipe, *, refined: bool) -> list[AbstractTrainer]:
         chain.append(Harden(values, recipe.min_samples_leaf, recipe.min_weight_fraction_leaf))
     if recipe.ccp_alpha > 0:
         chain.append(Prune(recipe.ccp_alpha))
+    if recipe.smoothing > 0:
+        chain.append(Smooth(recipe.smoothing))
     return chain
 
 

@@ -170,13 +170,11 @@ class ArraySearch:
         number = {id(leaf): k for k, leaf in enumerate(leaves)}
         through = [self._leaf_numbers(child, node.rows, number) for child in node.children]
         amounts = np.column_stack([self.s[node.rows], self.copies[node.rows]])
-        start = np.zeros((len(leaves), amounts.shape[1]))
-        np.add.at(start, through[1], amounts)
-        for j in range(self.bins.p):
+        start = _sums_by(through[1], amounts, len(leaves))
+        for j, n_bins in enumerate(self.bins.n_bins.tolist()):
             codes = self.bins.codes[j, node.rows].astype(np.int64)
-            moved = np.zeros((int(self.bins.n_bins[j]), *start.shape))
-            np.add.at(moved, (codes, through[0]), amounts)
-            np.subtract.at(moved, (codes, through[1]), amounts)
+            to, away = (_sums_by(codes * len(leaves) + each, amounts, n_bins * len(leaves)) for each in through)
+            moved = (to - away).reshape(n_bins, *start.shape)
             yield self._best(j, codes, start + np.cumsum(moved, axis=0), tolerance)
 
     def _leaf_numbers(self, top: Branch, rows: RowArray, number: dict[int, int]) -> RowArray:
@@ -270,6 +268,11 @@ class ArraySearch:
         codes = self.bins.codes[node.feature, node.rows]
         right = codes > node.bin
         return self.bins.threshold(node.feature, int(codes[~right].max()), int(codes[right].min()))
+
+
+def _sums_by(key: RowArray, amounts: FloatArray, n_keys: int) -> FloatArray:
+    """(n_keys, d) the sums of the amounts of each key."""
+    return np.stack([np.bincount(key, column, n_keys) for column in amounts.T], axis=1)
 
 
 def _last_stale(root: Branch) -> Branch | None:
