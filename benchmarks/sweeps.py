@@ -35,6 +35,7 @@ from softwood.train.base import Run, root
 from softwood.train.engine import Adam, Memory, engine_for
 from softwood.train.grow_hard import GrowHard
 from softwood.train.refine import asked_of, completed
+from softwood.train.sampled import Sampled
 from softwood.train.schedule import cosine
 
 N_ROWS = 16_000
@@ -167,6 +168,23 @@ def line(shape: Shape, n_threads: int, program: Path, speed: float) -> str:
     )
 
 
+def sampled_line(n_threads: int, n_draws: int) -> str:
+    """A step of sampled paths beside the exact dense one, at depth 12."""
+    shape = Shape(12, 16, 26, 2048, 0.0)
+    exact, theta, memory, batches = middle_of_descent(shape, n_threads)
+    sampled = Sampled(n_draws)(exact.source, exact.topology, exact.split, exact.impurity, 0.0)
+    still = np.full(STEPS, 1e-12, dtype=np.float32)
+    seconds = [
+        min(timed(partial(each.descend, theta, memory, batches.draw(STEPS), still, Adam(0.0)))[0] for _ in range(count))
+        / STEPS
+        for each, count in ((sampled, REPEATS), (exact, 2))
+    ]
+    return (
+        f"d{shape.depth:<3} p {shape.p:<4} {shape.target:<11} batch {shape.batch:<5} {n_draws:>5} {n_threads:>7} "
+        f"{1e6 * seconds[0]:>9.1f} {1e6 * seconds[1]:>9.1f} {seconds[1] / seconds[0]:>7.1f}"
+    )
+
+
 def main(given: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.sweeps", description=__doc__.split("\n")[0])
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
@@ -180,6 +198,10 @@ def main(given: Sequence[str] | None = None) -> int:
             for shape in SHAPES:
                 print(line(shape, n_threads, program, speed), flush=True)
             print()
+    print(f"{'sampled paths':<34} {'draws':>6} {'threads':>7} {'us':>9} {'dense us':>9} {'times':>7}")
+    for n_threads in options.threads:
+        for n_draws in (1, 4):
+            print(sampled_line(n_threads, n_draws), flush=True)
     return 0
 
 

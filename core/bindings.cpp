@@ -16,6 +16,7 @@
 #include "parallel.hpp"
 #include "route.hpp"
 #include "rows.hpp"
+#include "sample.hpp"
 #include "search.hpp"
 
 namespace nb = nanobind;
@@ -236,6 +237,40 @@ nb::tuple py_descend(InOut<float> theta, InOut<float> mean, InOut<float> square,
   }
   signals.raise_caught();
   return nb::make_tuple(objective, share);
+}
+
+Out<double, 1> py_sample_descend(InOut<float> theta, InOut<float> mean, InOut<float> square, std::int64_t step,
+                                 In<std::int32_t, 2> batches, In<float, 1> rates, float decay, float beta1, float beta2,
+                                 float epsilon, In<float, 2> Z, Codes codes, Statistics s, std::int64_t d,
+                                 In<std::int32_t, 1> first_child, std::int64_t n_draws, std::uint64_t seed,
+                                 std::string impurity, double reg_lambda, int n_threads) {
+  const SoftRows rows = checked_rows(Z, codes, s, d);
+  const SoftShape shape = checked_shape(first_child, theta.shape(0), rows.p);
+  const ImpurityChoice choice = checked_impurity(impurity, reg_lambda, d);
+  check(mean.shape(0) == theta.shape(0) && square.shape(0) == theta.shape(0), "Adam's memory must match theta");
+  check(batches.shape(0) == rates.shape(0) && batches.shape(1) > 0, "one rate per batch, at least one row per batch");
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    check(batches.data()[i] >= 0 && batches.data()[i] < rows.n, "a batch names a row outside the data");
+  }
+  const std::int64_t count = batches.shape(1);
+  check(n_draws >= 1 && n_draws < (std::int64_t(1) << 24), "n_draws must be from 1 to 2^24 - 1");
+  check(count * n_draws < (std::int64_t(1) << 31) / shape.n_internal, "a batch has too many walks for a tree so large");
+  auto objective = fresh<double, 1>({rates.shape(0)});
+  Signals signals;
+  {
+    nb::gil_scoped_release release;
+    Team team(n_threads, Subnormals::kFlushed);
+    const Adam adam{beta1, beta2, epsilon};
+    AdamState state{mean.data(), square.data(), step};
+    Sampler sampler(shape, rows, choice, count, n_draws, team);
+    const Poll interrupted = signals.poll();
+    for (std::size_t k = 0; k < rates.shape(0) && !interrupted(); ++k) {
+      const std::int32_t* batch = batches.data() + k * count;
+      objective.data()[k] = sampler.step(batch, count, seed, rates.data()[k], decay, adam, theta.data(), state);
+    }
+  }
+  signals.raise_caught();
+  return objective;
 }
 
 Out<double, 2> py_leaf_sums(In<float, 1> theta, In<float, 2> Z, Codes codes, Statistics s, std::int64_t d,
@@ -571,6 +606,11 @@ NB_MODULE(_core, m) {
         nb::arg("codes").noconvert().none(), nb::arg("s"), nb::arg("d"), nb::arg("first_child"), nb::arg("rank"),
         nb::arg("leaf_of").noconvert(), nb::arg("tolerance"), nb::arg("impurity"), nb::arg("reg_lambda"),
         nb::arg("n_threads"));
+  m.def("sample_descend", &py_sample_descend, nb::arg("theta").noconvert(), nb::arg("mean").noconvert(),
+        nb::arg("square").noconvert(), nb::arg("step"), nb::arg("batches"), nb::arg("rates"), nb::arg("decay"),
+        nb::arg("beta1"), nb::arg("beta2"), nb::arg("epsilon"), nb::arg("Z").noconvert(),
+        nb::arg("codes").noconvert().none(), nb::arg("s"), nb::arg("d"), nb::arg("first_child"), nb::arg("n_draws"),
+        nb::arg("seed"), nb::arg("impurity"), nb::arg("reg_lambda"), nb::arg("n_threads"));
   m.def("leaf_sums", &py_leaf_sums, nb::arg("theta"), nb::arg("Z").noconvert(), nb::arg("codes").noconvert().none(),
         nb::arg("s"), nb::arg("d"), nb::arg("first_child"), nb::arg("n_threads"));
   m.def("gradient", &py_gradient, nb::arg("theta"), nb::arg("slope"), nb::arg("Z").noconvert(),

@@ -1,3 +1,3 @@
 """The ways of training: the estimators' tests run in each of them."""
 
-MODES = ["global", "greedy", "cart"]
+MODES = ["global", "grow", "greedy", "cart"]

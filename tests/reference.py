@@ -304,6 +304,27 @@ def objective_gradient(
     return gradient
 
 
+def path_gradient(
+    arity: Sequence[int],
+    Z_row: Row,
+    Z_gradient_row: Matrix,  # of each score: the derivative with respect to each parameter
+    s_row: Row,
+    slope: Sequence[Row],  # of each node, held fixed
+    leaf: int,
+) -> list[float]:
+    """cost(leaf) * grad log p(leaf | x) of one row, nothing taken off."""
+    cost = sum(a * b for a, b in zip(slope[leaf], s_row, strict=True))
+    P, where, path = edge_probabilities(arity, Z_row), scores_at(arity, Z_row), path_to(arity, leaf)
+    gradient = [0.0] * len(Z_gradient_row[0])
+    for parent, child in zip(path[:-1], path[1:], strict=True):
+        which = children(arity, parent).index(child)
+        dP = child_probabilities_gradient([Z_row[k] for k in where[parent]])[which]
+        for dP_dz, k in zip(dP, where[parent], strict=True):
+            for parameter, dz in enumerate(Z_gradient_row[k]):
+                gradient[parameter] += cost * dP_dz / P[child] * dz
+    return gradient
+
+
 # Hard trees.
 
 

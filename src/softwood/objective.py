@@ -13,6 +13,7 @@ loop over levels, never over nodes. All internal nodes of one level have the sam
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,11 +65,30 @@ def gates(
     for start, stop, arity in _gate_runs(topology):
         scores = Z[:, start:stop]
         if arity == 2:
-            half = 0.5 * xp.tanh(0.5 * scores)
-            P = xp.stack([0.5 - half, 0.5 + half], axis=-1)
+            P = _sigmoid_pair(xp, scores)
         else:
             P = _softmax(xp, xp.reshape(scores, (Z.shape[0], -1, arity)))
         columns.append(xp.reshape(P, (Z.shape[0], -1)))
+    return xp.concat(columns, axis=1)
+
+
+def log_gates(
+    Z: Array,  # (n, scores)
+    topology: Topology,
+) -> Array:  # (n, m)
+    """The logarithm of ``gates``, where probabilities are too small for a number."""
+    xp = array_namespace(Z)
+    columns = [xp.zeros((Z.shape[0], 1), dtype=Z.dtype, device=Z.device)]
+    for start, stop, arity in _gate_runs(topology):
+        scores = Z[:, start:stop]
+        if arity == 2:
+            z = xp.stack([-scores, scores], axis=-1)
+            log_P = xp.where(z < 0, z, xp.zeros_like(z)) - xp.log1p(xp.exp(-xp.abs(z)))
+        else:
+            z = xp.reshape(scores, (Z.shape[0], -1, arity))
+            z = z - xp.max(z, axis=-1, keepdims=True)
+            log_P = z - xp.log(xp.sum(xp.exp(z), axis=-1, keepdims=True))
+        columns.append(xp.reshape(log_P, (Z.shape[0], -1)))
     return xp.concat(columns, axis=1)
 
 
@@ -102,6 +122,20 @@ def sweep_down(
     for above, level in zip(topology.levels[:-1], topology.levels[1:], strict=True):
         parent = as_indices(topology.parent[level] - above.start, P)
         reach.append(xp.take(reach[-1], parent, axis=1) * P[:, level])
+    return xp.concat(reach, axis=1)
+
+
+def log_reach(
+    Z: Array,  # (n, scores)
+    topology: Topology,
+) -> Array:  # (n, m)
+    """The logarithm of reach by sums down the path: finite where the product is 0, as after many shut gates."""
+    xp = array_namespace(Z)
+    log_P = log_gates(Z, topology)
+    reach = [log_P[:, :1]]
+    for above, level in zip(topology.levels[:-1], topology.levels[1:], strict=True):
+        parent = as_indices(topology.parent[level] - above.start, Z)
+        reach.append(xp.take(reach[-1], parent, axis=1) + log_P[:, level])
     return xp.concat(reach, axis=1)
 
 
@@ -150,6 +184,14 @@ def _gate_runs(topology: Topology) -> list[tuple[int, int, int]]:
             runs.append((start, stop, int(arity[0])))
             start = stop
     return runs
+
+
+def _sigmoid_pair(xp: Array, Z: Array) -> Array:
+    """(n, nodes, 2) the two sides of each gate, both to full precision: 1 - P would lose the smaller one."""
+    bound = 0.9 * math.log(xp.finfo(Z.dtype).max)  # exp must be a number
+    odds = xp.exp(xp.clip(Z, -bound, bound))
+    left = 1.0 / (1.0 + odds)
+    return xp.stack([left, odds * left], axis=-1)
 
 
 def _softmax(xp: Array, Z: Array) -> Array:

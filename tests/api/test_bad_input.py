@@ -229,6 +229,8 @@ def test_depth_twenty_holds_no_more_leaves_than_rows(kind, y, training):
         ("batch_size", "all", "batch_size must be"),
         ("learning_rate", 0, "learning_rate must be a finite number > 0 or 'auto'"),
         ("solver", "sgd", "solver must be one of 'adam', 'lbfgs'"),
+        ("gradient", "noisy", "gradient must be one of 'exact', 'sampled'"),
+        ("n_draws", 0, "n_draws must be an integer from 1 to"),
         ("early_stopping", 1, "early_stopping must be True or False"),
         ("validation_fraction", 1.0, "validation_fraction must be a number between 0 and 1"),
         ("tol", np.nan, "tol must be a finite number >= 0"),
@@ -251,6 +253,10 @@ def test_parameters_out_of_range_get_one_sentence(parameter, value, sentence):
 
 
 def test_combinations_that_cannot_be():
+    with pytest.raises(ValueError, match="split='axis' needs training='global', 'greedy' or 'cart'"):
+        TreeClassifier(split="axis", training="grow").fit(X, LABELS)
+    with pytest.raises(ValueError, match="solver='lbfgs' needs gradient='exact'"):
+        TreeClassifier(solver="lbfgs", gradient="sampled").fit(X, LABELS)
     with pytest.raises(ValueError, match="max_depth=None needs training='cart' or 'greedy'"):
         TreeClassifier(max_depth=None).fit(X, LABELS)
 

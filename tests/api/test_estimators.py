@@ -7,6 +7,7 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -197,3 +198,16 @@ def test_no_leaf_is_lighter_than_asked(training):
     tree.fit(X, y, sample_weight=weight)
     shares = np.bincount(tree.apply(X), weight) / weight.sum()
     assert shares[shares > 0].min() >= 0.05
+
+
+@pytest.mark.parametrize("n_draws", [1, 3])
+@pytest.mark.parametrize(("kind", "X", "y"), KINDS, ids=["classes", "numbers"])
+def test_sampled_gradients_train_and_repeat_bit_for_bit(kind, X, y, n_draws):
+    settings = {"gradient": "sampled", "n_draws": n_draws, "max_depth": 3, "search": False, "max_iter": 200}
+    trees = [kind(**settings, random_state=0, n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 2)]
+    assert trees[0].score(X, y) > (0.9 if kind is TreeClassifier else 0.35)
+    np.testing.assert_array_equal(trees[0].tree_.values, trees[1].tree_.values)
+    times = np.random.default_rng(0).integers(0, 4, len(y))
+    weighted = clone(trees[0]).fit(X, y, sample_weight=times).predict(X)
+    copied = clone(trees[0]).fit(np.repeat(X, times, axis=0), np.repeat(y, times)).predict(X)
+    np.testing.assert_array_equal(weighted, copied)

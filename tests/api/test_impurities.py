@@ -152,3 +152,10 @@ def test_a_users_impurity_trains_like_ours(training, search, kind, users, ours, 
         for each in (users, ours)
     ]
     assert scores[0] > 0.15 and abs(scores[0] - scores[1]) < 0.1
+
+
+@every_deviance
+def test_lines_in_leaves_go_with_squared_errors_only(impurity):
+    _, y, _ = DEVIANCES[impurity]
+    with pytest.raises(ValueError, match="leaves='linear' needs impurity='variance'"):
+        fitted(TreeRegressor, y, impurity=impurity, leaves="linear")

@@ -7,12 +7,27 @@ import json
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes, load_iris
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from softwood import TreeClassifier, TreeRegressor
 from softwood.answers import ROUTINGS
 
 KINDS = [(TreeClassifier, load_iris), (TreeRegressor, load_diabetes)]
 every_kind = pytest.mark.parametrize(("kind", "data"), KINDS, ids=["classes", "numbers"])
+
+
+@parametrize_with_checks(
+    [
+        TreeClassifier(routing="soft", smoothing=1.0, search=False, max_iter=50, random_state=0),
+        TreeClassifier(routing="sampled", search=False, max_iter=50, random_state=0),
+        TreeClassifier(routing="likeliest", search=False, max_iter=50, random_state=0),
+        TreeRegressor(routing="soft", leaves="linear", search=False, max_iter=50, random_state=0),
+        TreeRegressor(routing="sampled", smoothing=1.0, search=False, max_iter=50, random_state=0),
+        TreeRegressor(leaves="linear", training="cart"),
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
 
 
 def fitted(kind, data, **settings):

@@ -27,16 +27,20 @@ from softwood.topology import Topology
 from softwood.train import refine
 from softwood.train.base import AbstractTrainer, Chain, Run, root
 from softwood.train.best_of import BestOf, hard_impurity
+from softwood.train.evolve import Evolve
 from softwood.train.given import Given
 from softwood.train.grow_greedy import GrowGreedy
 from softwood.train.grow_hard import GrowHard
 from softwood.train.grow_projected import GrowProjected
 from softwood.train.grow_random import GrowRandom
 from softwood.train.harden import Harden
+from softwood.train.polish import Polish
 from softwood.train.prune import Prune
 from softwood.train.refine import CALLS, Descend, Lbfgs, Lookout, Refine, Watch, completed
+from softwood.train.sampled import Sampled
 from softwood.train.search import CoordinateDescent, LocalSearch
 from softwood.train.select import Folds, Select, Stage, class_losses, number_losses, own_losses
+from softwood.train.sparsify import Sparsify
 from softwood.tree import Tree
 
 N, P = 240, 4
@@ -122,13 +126,17 @@ TRAINERS: dict[str, Callable[[Problem], AbstractTrainer]] = {
     "refine, random start": lambda problem: Chain([GrowRandom(3), Refine(3, optimizer=ADAM)]),
     "refine, full batch": lambda problem: refined(replace(ADAM, batch_size=10**6)),
     "refine, lazy": lambda problem: refined(replace(ADAM, tolerance=1e-2, n_steps=30), depth=6),
+    "refine, sampled": lambda problem: refined(replace(ADAM, engine=Sampled(2))),
     "refine, l-bfgs": lambda problem: refined(Lbfgs(25)),
     "refine, stopped early": lambda problem: refined(watch=Watch(0.3, patience=3)),
+    "evolve": lambda problem: Chain([GrowHard(1), Evolve(3, optimizer=ADAM)]),
     "harden soft": lambda problem: Chain([refined(), Harden("soft")]),
     "harden hard": lambda problem: Chain([refined(), Harden("hard", min_samples_leaf=5)]),
     "coordinate descent": lambda problem: Chain([START, CoordinateDescent()]),
     "local search": lambda problem: LocalSearch(4, 3),
     "local search, 6 leaves of 10": lambda problem: LocalSearch(4, None, min_samples_leaf=10, max_leaf_nodes=6),
+    "sparsify": lambda problem: Chain([refined(), Sparsify(2, 30, 100)]),
+    "polish": lambda problem: Chain([refined(), Sparsify(2, 30, 100), Harden("soft"), Polish(CoordinateDescent())]),
     "prune": lambda problem: Chain([GrowHard(5), Prune(0.01)]),
     "best of": lambda problem: BestOf([refined(), Chain([GrowProjected(3), Refine(3, optimizer=ADAM)]), START]),
     "select": select,
@@ -221,6 +229,8 @@ def test_no_budget_returns_what_was_given(problem: Problem) -> None:
     nothing: list[AbstractTrainer] = [
         CoordinateDescent(),
         LocalSearch(3, 0),
+        Sparsify(1),
+        Polish(CoordinateDescent()),
         GrowHard(0),
         GrowGreedy([GrowHard(1)], 0),
         GrowProjected(0),

@@ -40,10 +40,11 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         local search, in ``max_iter`` rounds, and greedily as CART; ``training="cart"`` always asks about one column.
     impurity : {"gini", "entropy"} or AbstractImpurity, default="gini"
         What training lowers: "gini" is the Brier score of the leaves' class shares, "entropy" their log loss.
-    training : {"global", "greedy", "cart"}, default="global"
+    training : {"global", "grow", "greedy", "cart"}, default="global"
         "global" trains all questions of the tree at once by the exact gradient of the expected impurity, starting
-        from a CART tree; "greedy" trains one question after another, from the root down; "cart" searches each
-        question exhaustively and always asks about one column.
+        from a CART tree; "grow" does so from two levels on, growing where leaves stay impure and pruning what is
+        useless on the way (it never searches and always takes Adam's steps); "greedy" trains one question after
+        another, from the root down; "cart" searches each question exhaustively and always asks about one column.
     init : {"cart", "greedy", "projected", "random"}, Tree or fitted tree estimator, default="cart"
         Where global training starts: from a CART tree; from a tree of slanted questions trained one after another;
         from slanted questions that halve their rows; from questions drawn at random; or from the questions of a tree
@@ -66,6 +67,11 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         Length of the first steps; they shorten along half a cosine.
     solver : {"adam", "lbfgs"}, default="adam"
         Mini-batch Adam, or L-BFGS on all rows at once.
+    gradient : {"exact", "sampled"}, default="exact"
+        "exact" weighs every path a row might take; "sampled" lets each row walk down by chance in each step, which
+        costs O(depth) instead of O(2^depth) and pays in trees deeper than about 10, at the price of noise.
+    n_draws : int, default=1
+        How many walks each row takes in a step of ``gradient="sampled"``; more are less noisy.
     early_stopping : bool, default=False
         Whether to hold rows out and keep the tree that is best on them.
     validation_fraction : float, default=0.1
@@ -87,6 +93,9 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         The most leaves; the best questions are asked first.
     max_bins : int, default=255
         The most bins of a column, from 2 to 255. A column with no more distinct values keeps exact thresholds.
+    max_features_per_split : int or None, default=None
+        The most columns a slanted question looks at; all other weights are exactly 0. None is no limit. For
+        ``training="global"`` and ``split="linear"``; for one column ``split="axis"`` finds better trees.
     ccp_alpha : float, default=0.0
         Cost-complexity pruning: the impurity per unit of all weight that one more leaf must be worth.
     class_weight : dict, "balanced" or None, default=None
@@ -172,6 +181,8 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         batch_size: int | str = "auto",
         learning_rate: float | str = "auto",
         solver: str = "adam",
+        gradient: str = "exact",
+        n_draws: int = 1,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
@@ -182,6 +193,7 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         min_impurity_decrease: float = 0.0,
         max_leaf_nodes: int | None = None,
         max_bins: int = 255,
+        max_features_per_split: int | None = None,
         ccp_alpha: float = 0.0,
         smoothing: float = 0.0,
         class_weight: Mapping[Any, float] | str | None = None,
@@ -203,6 +215,8 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.solver = solver
+        self.gradient = gradient
+        self.n_draws = n_draws
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
@@ -213,6 +227,7 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         self.min_impurity_decrease = min_impurity_decrease
         self.max_leaf_nodes = max_leaf_nodes
         self.max_bins = max_bins
+        self.max_features_per_split = max_features_per_split
         self.ccp_alpha = ccp_alpha
         self.smoothing = smoothing
         self.class_weight = class_weight

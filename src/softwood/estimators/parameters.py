@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 
 from softwood.answers import ROUTINGS
 from softwood.split import SPLITS
-from softwood.train.recipe import STARTS, Recipe
+from softwood.train.recipe import STARTS, TRAININGS, Recipe
 from softwood.tree import Tree
 
 MAX_THREADS = 4096  # what a larger n_jobs means: the answers are the same
@@ -81,8 +81,9 @@ def start() -> Rule:
 
 
 RULES: dict[str, Rule] = {
-    "training": choice("global", "greedy", "cart"),
+    "training": choice(*TRAININGS),
     "split": choice(*SPLITS),
+    "leaves": choice("constant", "linear"),
     "routing": choice(*ROUTINGS),
     "max_depth": integer(0).or_(None),
     "init": start(),
@@ -94,6 +95,8 @@ RULES: dict[str, Rule] = {
     "batch_size": integer(1).or_("auto"),
     "learning_rate": positive().or_("auto"),
     "solver": choice("adam", "lbfgs"),
+    "gradient": choice("exact", "sampled"),
+    "n_draws": integer(1, 2**20),
     "early_stopping": flag(),
     "validation_fraction": inside(0, 1),
     "n_iter_no_change": integer(1),
@@ -104,6 +107,7 @@ RULES: dict[str, Rule] = {
     "min_impurity_decrease": real(),
     "max_leaf_nodes": integer(2).or_(None),
     "max_bins": integer(2, 255),
+    "max_features_per_split": integer(1).or_(None),
     "ccp_alpha": real(),
     "smoothing": real(),
     "verbose": Rule("True, False or an integer >= 0", lambda value: isinstance(value, bool) or integer(0).holds(value)),
@@ -128,10 +132,25 @@ def recipe_of(parameters: Mapping[str, Any]) -> Recipe:
     check_parameters(parameters)
     names = {field.name for field in fields(Recipe)} & set(parameters)
     recipe = Recipe(**{name: parameters[name] for name in names})
-    if recipe.max_depth is None and recipe.training == "global":
+    if recipe.split == "axis" and recipe.training == "grow":
         raise ValueError(
-            "max_depth=None needs training='cart' or 'greedy', because global training fixes the tree's shape "
-            "beforehand. Give max_depth an integer."
+            "split='axis' needs training='global', 'greedy' or 'cart'; got training='grow'. "
+            "Use training='global', or split='linear'."
+        )
+    if recipe.max_depth is None and recipe.training in ("global", "grow"):
+        raise ValueError(
+            "max_depth=None needs training='cart' or 'greedy', because training all questions at once needs a bound "
+            "on their number. Give max_depth an integer."
+        )
+    if recipe.gradient == "sampled" and recipe.solver == "lbfgs":
+        raise ValueError(
+            "solver='lbfgs' needs gradient='exact', because a line search cannot work with noise; got "
+            "gradient='sampled'. Use solver='adam'."
+        )
+    if recipe.max_features_per_split is not None and (recipe.training, recipe.split) != ("global", "linear"):
+        raise ValueError(
+            "max_features_per_split needs training='global' and split='linear'; got "
+            f"training={recipe.training!r} and split={recipe.split!r}. Leave it out."
         )
     _check_start(recipe, bool(parameters["warm_start"]))
     return recipe

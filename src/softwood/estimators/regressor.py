@@ -34,10 +34,11 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         What training lowers: "variance" is the squared error of the leaves' means; "poisson" is half their Poisson
         deviance, for counts and rates (y >= 0); "gamma" is half their gamma deviance, for sizes whose ratios matter
         (y > 0). The internal search judges by the same loss.
-    training : {"global", "greedy", "cart"}, default="global"
+    training : {"global", "grow", "greedy", "cart"}, default="global"
         "global" trains all questions of the tree at once by the exact gradient of the expected impurity, starting
-        from a CART tree; "greedy" trains one question after another, from the root down; "cart" searches each
-        question exhaustively and always asks about one column.
+        from a CART tree; "grow" does so from two levels on, growing where leaves stay impure and pruning what is
+        useless on the way (it never searches and always takes Adam's steps); "greedy" trains one question after
+        another, from the root down; "cart" searches each question exhaustively and always asks about one column.
     init : {"cart", "greedy", "projected", "random"}, Tree or fitted tree estimator, default="cart"
         Where global training starts: from a CART tree; from a tree of slanted questions trained one after another;
         from slanted questions that halve their rows; from questions drawn at random; or from the questions of a tree
@@ -60,6 +61,11 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         Length of the first steps; they shorten along half a cosine.
     solver : {"adam", "lbfgs"}, default="adam"
         Mini-batch Adam, or L-BFGS on all rows at once.
+    gradient : {"exact", "sampled"}, default="exact"
+        "exact" weighs every path a row might take; "sampled" lets each row walk down by chance in each step, which
+        costs O(depth) instead of O(2^depth) and pays in trees deeper than about 10, at the price of noise.
+    n_draws : int, default=1
+        How many walks each row takes in a step of ``gradient="sampled"``; more are less noisy.
     early_stopping : bool, default=False
         Whether to hold rows out and keep the tree that is best on them.
     validation_fraction : float, default=0.1
@@ -81,11 +87,17 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         The most leaves; the best questions are asked first.
     max_bins : int, default=255
         The most bins of a column, from 2 to 255. A column with no more distinct values keeps exact thresholds.
+    max_features_per_split : int or None, default=None
+        The most columns a slanted question looks at; all other weights are exactly 0. None is no limit. For
+        ``training="global"`` and ``split="linear"``; for one column ``split="axis"`` finds better trees.
     ccp_alpha : float, default=0.0
         Cost-complexity pruning: the impurity per unit of all weight that one more leaf must be worth.
     smoothing : float, default=0.0
         Shrinks what leaves answer toward the nodes above them: what a node says beyond its parent is divided by
         1 + smoothing / weight of the parent.
+    leaves : {"constant", "linear"}, default="constant"
+        What a leaf answers: its mean, or a linear model of the columns fitted to its rows by ridge regression, drawn
+        to the model of the node above and held within the leaf's targets.
     routing : {"hard", "soft", "likeliest", "sampled"}, default="hard"
         How a row finds its answer: "hard" follows one path, at each question the likelier child; "soft" weights the
         answers of all leaves by the probability of reaching them; "likeliest" takes the one leaf reached with
@@ -157,6 +169,8 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         batch_size: int | str = "auto",
         learning_rate: float | str = "auto",
         solver: str = "adam",
+        gradient: str = "exact",
+        n_draws: int = 1,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
@@ -167,8 +181,10 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         min_impurity_decrease: float = 0.0,
         max_leaf_nodes: int | None = None,
         max_bins: int = 255,
+        max_features_per_split: int | None = None,
         ccp_alpha: float = 0.0,
         smoothing: float = 0.0,
+        leaves: str = "constant",
         routing: str = "hard",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -187,6 +203,8 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.solver = solver
+        self.gradient = gradient
+        self.n_draws = n_draws
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
@@ -197,8 +215,10 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         self.min_impurity_decrease = min_impurity_decrease
         self.max_leaf_nodes = max_leaf_nodes
         self.max_bins = max_bins
+        self.max_features_per_split = max_features_per_split
         self.ccp_alpha = ccp_alpha
         self.smoothing = smoothing
+        self.leaves = leaves
         self.routing = routing
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -223,7 +243,13 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         return read_numbers(y), weight
 
     def _targets(self, key: npt.NDArray[Any], weight: FloatArray) -> tuple[DenseTargets, TargetUnits]:
-        return ENCODINGS[self._impurity().encoding or self._encoding](key, weight)
+        encoding = self._impurity().encoding or self._encoding
+        if self.leaves == "linear" and encoding != "numbers":
+            raise ValueError(
+                f"leaves='linear' needs impurity='variance', because lines are fitted by squared errors; got "
+                f"impurity={self.impurity!r}. Use leaves='constant', or impurity='variance'."
+            )
+        return ENCODINGS[encoding](key, weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -44,7 +44,8 @@ class TargetUnits:
         """The tree with statistics and values in the user's units."""
         if self.center == 0 and self.scale == 1:
             return tree
-        return tree.with_values(self._statistics(tree.statistics), tree.values * self.scale + self.center)
+        tree = tree.with_values(self._statistics(tree.statistics), tree.values * self.scale + self.center)
+        return tree if tree.lines is None else replace(tree, lines=tree.lines.rescaled(self.scale, self.center))
 
     def _statistics(self, S: FloatArray) -> FloatArray:
         if self.power == 2:  # (w, w t, w t^2), and whatever else is made of powers of t

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from softwood._namespace import Array
+from softwood._namespace import Array, array_namespace
 from softwood.question import AbstractQuestions
 from softwood.topology import Topology
 
@@ -78,6 +78,31 @@ class AbstractSplit(ABC):
     ) -> Array:  # (q,)
         """Cotangent of theta from the cotangent of the scores."""
 
+    def scores_at(
+        self,
+        theta: Array,  # (q,)
+        X: Array,  # (n, p)
+        topology: Topology,
+        question: Array,  # (n,) number of an internal node; all nodes have two children
+    ) -> Array:  # (n,)
+        """The score of one question per row. A family that can should compute no other."""
+        xp = array_namespace(X)
+        Z = self.scores(theta, X, topology)
+        return xp.sum(xp.where(_chosen(question, Z.shape[1]), Z, xp.zeros_like(Z)), axis=1)
+
+    def scores_at_vjp(
+        self,
+        theta: Array,  # (q,)
+        X: Array,  # (n, p)
+        topology: Topology,
+        question: Array,  # (n,)
+        z_bar: Array,  # (n,)
+    ) -> Array:  # (q,)
+        """Reverse of ``scores_at``."""
+        xp = array_namespace(X)
+        chosen = _chosen(question, int(topology.internal.size))
+        return self.scores_vjp(theta, X, topology, xp.where(chosen, z_bar[:, None], xp.zeros_like(z_bar[:, None])))
+
     @abstractmethod
     def decays(self, topology: Topology, n_features: int) -> npt.NDArray[np.bool_]:
         """(q,) which parameters weight decay shrinks: weights, never offsets."""
@@ -98,3 +123,8 @@ class AbstractSplit(ABC):
         rng: np.random.Generator,
     ) -> FloatArray:  # (q,)
         """The way back: scores that ask given hard questions, and near-silent ones where there is no question."""
+
+
+def _chosen(question: Array, count: int) -> Array:  # (n, count)
+    xp = array_namespace(question)
+    return question[:, None] == xp.arange(count, device=question.device)[None, :]

@@ -39,6 +39,22 @@ class Linear(AbstractSplit):
         b_bar = xp.sum(Z_bar, axis=0)  # of + b
         return xp.reshape(xp.concat([W_bar, b_bar[:, None]], axis=1), (-1,))
 
+    def scores_at(self, theta: Array, X: Array, topology: Topology, question: Array) -> Array:
+        xp = array_namespace(X)
+        asked = xp.take(xp.reshape(theta, (-1, X.shape[1] + 1)), question, axis=0)
+        return xp.sum(X * asked[:, :-1], axis=1) + asked[:, -1]
+
+    def scores_at_vjp(self, theta: Array, X: Array, topology: Topology, question: Array, z_bar: Array) -> Array:
+        """Sums by question are differences of running sums over rows in the order of their questions."""
+        xp = array_namespace(X)
+        order = xp.argsort(question, stable=True)
+        parts = z_bar[:, None] * xp.concat([X, xp.ones_like(X[:, :1])], axis=1)
+        running = xp.cumulative_sum(xp.take(parts, order, axis=0), axis=0, include_initial=True)
+        numbers = xp.arange(int(topology.internal.size), dtype=question.dtype, device=question.device)
+        ends = [xp.searchsorted(xp.take(question, order, axis=0), numbers, side=side) for side in ("left", "right")]
+        begun, ended = (xp.take(running, end, axis=0) for end in ends)
+        return xp.reshape(ended - begun, (-1,))
+
     def decays(self, topology: Topology, n_features: int) -> npt.NDArray[np.bool_]:
         mask = np.ones((int(topology.n_scores.sum()), n_features + 1), dtype=bool)
         mask[:, -1] = False

@@ -42,12 +42,13 @@ class Memory:
     mean: Theta
     square: Theta
     leaf_of: npt.NDArray[np.int32]  # (n,) ordinal of each row's likeliest leaf, for lazy sweeps
+    seed: int = 0  # of what is drawn in steps
     step: int = 0
     visited: list[float] = field(default_factory=list)  # share of (row, node) pairs swept, one per call
 
     @classmethod
-    def fresh(cls, q: int, n: int) -> Memory:
-        return cls(np.zeros(q, np.float32), np.zeros(q, np.float32), np.zeros(n, np.int32))
+    def fresh(cls, q: int, n: int, seed: int = 0) -> Memory:
+        return cls(np.zeros(q, np.float32), np.zeros(q, np.float32), np.zeros(n, np.int32), seed)
 
 
 class AbstractEngine(ABC):
@@ -215,7 +216,12 @@ def engine_for(
     tolerance: float,
 ) -> AbstractEngine:
     """The compiled engine where its kernels know split and impurity, else the array twin."""
-    compiled = split.core_name is not None and impurity.core_name is not None
-    if compiled and (topology.n_scores == 1).all():
+    if is_compiled(topology, split, impurity):
         return CoreEngine(source, topology, split, impurity, tolerance)
     return ArrayEngine(source, topology, split, impurity)
+
+
+def is_compiled(topology: Topology, split: AbstractSplit, impurity: AbstractImpurity) -> bool:
+    """Whether there are kernels for the three."""
+    compiled = split.core_name is not None and impurity.core_name is not None
+    return compiled and bool((topology.n_scores == 1).all())

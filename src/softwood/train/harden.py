@@ -46,7 +46,7 @@ class Harden(AbstractTrainer):
 
         What is expected hardly changes when a branch goes in which nothing is expected: that is found once.
         """
-        expected = _expected(tree, source) if self._spares_empty else np.zeros(tree.n_nodes)
+        expected = expected_rows(tree, source) if self._spares_empty else np.zeros(tree.n_nodes)
         while True:
             taken = _taken(tree, source)
             least = np.array([max(1, self.min_samples_leaf), self.min_weight_fraction_leaf * taken[0, 1]])
@@ -63,7 +63,7 @@ class Harden(AbstractTrainer):
         return self.values == "soft" and self.min_samples_leaf <= 1 and self.min_weight_fraction_leaf <= 0
 
 
-def _expected(tree: Tree, source: ArraySource) -> FloatArray:
+def expected_rows(tree: Tree, source: ArraySource) -> FloatArray:
     """(m,) rows expected at each node by the soft answers, from a sample where rows are many."""
     rows = source.order[:: -(-source.n // SAMPLE)]
     reach = np.zeros(tree.n_nodes)

@@ -15,17 +15,23 @@ from softwood.source import ArraySource
 from softwood.split import SPLITS, AbstractSplit, Axis
 from softwood.train.base import AbstractTrainer, Chain
 from softwood.train.best_of import BestOf
+from softwood.train.engine import engine_for
+from softwood.train.evolve import Evolve
+from softwood.train.fit_lines import FitLines
 from softwood.train.given import Given
 from softwood.train.grow_greedy import GrowGreedy
 from softwood.train.grow_hard import GrowHard
 from softwood.train.grow_projected import GrowProjected
 from softwood.train.grow_random import GrowRandom
 from softwood.train.harden import Harden
+from softwood.train.polish import Polish
 from softwood.train.prune import Prune
 from softwood.train.refine import Descend, Lbfgs, Refine, Watch
-from softwood.train.search import LocalSearch
+from softwood.train.sampled import Sampled
+from softwood.train.search import CoordinateDescent, LocalSearch
 from softwood.train.select import Folds, Judge, Select, Stage, class_losses, number_losses, own_losses
 from softwood.train.smooth import Smooth
+from softwood.train.sparsify import Sparsify
 from softwood.tree import Tree
 
 Auto = Literal["auto"]
@@ -34,7 +40,8 @@ SEARCHED_ROWS = 50_000  # rows above which sums over all rows cost as much as st
 QUICK = 2  # a candidate of the search takes half the steps
 DECAYS = (0.02, 0.05, 0.2, 0.4, 1.0)  # alternatives to the first decay, 0.1
 PROJECTED_DECAYS = (0.1, 0.4)  # decays of the second start
-ROUNDS = 10  # of local search: a fit then takes about ten times as long as scikit-learn's CART
+ROUNDS = 20  # of local search: a fit then takes some fifteen times as long as scikit-learn's CART
+STAGE, STAGE_RATE = 0.3, 0.7  # steps and rate of one stage of sparsifying, as shares of those of the descent
 SEARCH_CAUTION = 1.0  # standard errors by which local search must beat plain CART on held-out rows
 JUDGES: dict[str, Judge] = {  # by the encoding of the targets
     "classes": class_losses,
@@ -48,7 +55,7 @@ JUDGES: dict[str, Judge] = {  # by the encoding of the targets
 class Recipe:
     """Validated settings of one fit, by the estimators' names."""
 
-    training: Literal["global", "greedy", "cart"] = "global"
+    training: Literal["global", "grow", "greedy", "cart"] = "global"
     split: str | AbstractSplit = "linear"
     max_depth: int | None = 6
     init: str | Tree = "cart"
@@ -59,6 +66,8 @@ class Recipe:
     batch_size: int | Auto = "auto"
     learning_rate: float | Auto = "auto"
     solver: Literal["adam", "lbfgs"] = "adam"
+    gradient: Literal["exact", "sampled"] = "exact"
+    n_draws: int = 1
     early_stopping: bool = False
     validation_fraction: float = 0.1
     n_iter_no_change: int = 10
@@ -69,8 +78,10 @@ class Recipe:
     min_impurity_decrease: float = 0.0
     max_leaf_nodes: int | None = None
     max_bins: int = 255
+    max_features_per_split: int | None = None
     ccp_alpha: float = 0.0
     smoothing: float = 0.0
+    leaves: Literal["constant", "linear"] = "constant"
     judge: str = "numbers"  # what the search counts on held-out rows: a name in JUDGES
 
 
@@ -85,7 +96,8 @@ class Setting:
 
 def trainer_of(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
     """The chain that a recipe means for this data."""
-    return TRAININGS[recipe.training](recipe, source)
+    trainer = TRAININGS[recipe.training](recipe, source)  # a search judges by constants: level, and half the time
+    return Chain([trainer, FitLines()]) if recipe.leaves == "linear" else trainer
 
 
 def _cart(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
@@ -146,8 +158,16 @@ def _slanted(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
     return Select(first, stages, build, JUDGES[recipe.judge], _folds(source.n))
 
 
+def _evolving(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
+    """From two levels of CART."""
+    depth = recipe.max_depth or 0
+    evolve = Evolve(depth, _split(recipe), _descent(recipe, source, _decay(recipe)))
+    return Chain([_grow(recipe, min(depth, 2)), evolve, *_finish(recipe, refined=True)])
+
+
 TRAININGS: dict[str, Callable[[Recipe, ArraySource], AbstractTrainer]] = {
     "global": _global,
+    "grow": _evolving,
     "greedy": _greedy,
     "cart": _cart,
 }
@@ -228,7 +248,20 @@ def _refined(recipe: Recipe, source: ArraySource, setting: Setting, n_steps: int
     if recipe.early_stopping:
         watch = Watch(recipe.validation_fraction, recipe.n_iter_no_change, recipe.tol)
     depth = setting.depth if recipe.max_leaf_nodes is None else None
-    return Chain([_start(recipe, source, setting), Refine(depth, _split(recipe), optimizer, watch)])
+    refine = Refine(depth, _split(recipe), optimizer, watch)
+    return Chain([_start(recipe, source, setting), refine, *_thinned(recipe, source, setting, n_steps)])
+
+
+def _thinned(recipe: Recipe, source: ArraySource, setting: Setting, n_steps: int) -> Sequence[AbstractTrainer]:
+    """Few columns in each question, where that is asked for: pruning, and exact search among what is left."""
+    most = recipe.max_features_per_split
+    if most is None or most >= source.p:
+        return ()
+    descent = _descent(recipe, source, setting.decay)
+    steps = max(1, round(STAGE * n_steps))
+    sparsify = Sparsify(most, steps, descent.batch_size, STAGE_RATE * descent.rate, setting.decay)
+    descend = CoordinateDescent(recipe.min_samples_split, recipe.min_samples_leaf, recipe.max_bins)
+    return sparsify, Harden("soft", recipe.min_samples_leaf), Polish(descend)
 
 
 def _start(recipe: Recipe, source: ArraySource, setting: Setting) -> AbstractTrainer:
@@ -296,6 +329,7 @@ def _descent(recipe: Recipe, source: ArraySource, decay: float) -> Descend:
         _batch_size(source.n) if recipe.batch_size == "auto" else recipe.batch_size,
         0.15 if recipe.learning_rate == "auto" else recipe.learning_rate,
         decay,
+        engine=engine_for if recipe.gradient == "exact" else Sampled(recipe.n_draws),
     )
 
 

@@ -8,6 +8,7 @@ with their sharpness. Statistics and values of the result are the soft ones: tha
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,6 +26,7 @@ from softwood.train.schedule import cosine
 from softwood.tree import Tree
 
 FloatArray = npt.NDArray[np.float64]
+MakesEngine = Callable[[ArraySource, Topology, AbstractSplit, AbstractImpurity, float], AbstractEngine]
 CALLS = 20  # calls of the kernel in one descent: progress is told, batches drawn, validation watched, so often
 DRAWN = 2**22  # row numbers drawn for one call at most, save for a batch that is larger
 MOST_LEAVES = 4096  # a larger tree is refined in the shape it was grown, not completed
@@ -69,10 +71,12 @@ class Descend:
     rate: float = 0.1
     decay: float = 0.1
     tolerance: float = 1e-3  # lazy sweeps skip what a row reaches with less probability; 0: never
+    engine: MakesEngine = engine_for  # exact gradients, or Sampled
 
     def run(self, theta: Theta, engine: AbstractEngine, lookout: Lookout | None, run: Run) -> None:
         """Train theta in place."""
-        memory = Memory.fresh(theta.size, engine.source.n)
+        seed = int(run.rng.spawn(1)[0].integers(2**63))  # of a generator's own: exact steps draw nothing
+        memory = Memory.fresh(theta.size, engine.source.n, seed)
         rates = cosine(self.rate, self.n_steps)
         batches = engine.source.batches(run.rng, self.batch_size)
         adam = Adam(self.decay)
@@ -93,6 +97,7 @@ class Lbfgs:
     penalty: float = 1e-3
     tol: float = 1e-6
     tolerance: float = 0.0
+    engine: MakesEngine = engine_for
 
     def run(self, theta: Theta, engine: AbstractEngine, lookout: Lookout | None, run: Run) -> None:
         """Train theta in place."""
@@ -148,7 +153,8 @@ class Refine(AbstractTrainer):
         return soft_tree(theta, self._engine(source, topology, impurity))
 
     def _engine(self, source: ArraySource, topology: Topology, impurity: AbstractImpurity) -> AbstractEngine:
-        return engine_for(source, topology, self.split, impurity, self.optimizer.tolerance)
+        optimizer = self.optimizer
+        return optimizer.engine(source, topology, self.split, impurity, optimizer.tolerance)
 
     def _depth_for(self, source: ArraySource) -> int:
         """The depth to complete to; the tree's own shape where leaves would outnumber rows."""
