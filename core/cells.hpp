@@ -12,6 +12,7 @@ namespace softwood {
 
 template <int D, bool Counted>
 struct CodedRows {
+  static constexpr bool kCounted = Counted;
   const std::int32_t* classes;  // (n,)
   const double* weights;        // (n,)
   const std::int32_t* copies;   // (n,)
@@ -47,6 +48,7 @@ struct CodedRows {
 
 template <int D, bool Counted>
 struct DenseRows {
+  static constexpr bool kCounted = Counted;
   const double* s;             // (n, d)
   const std::int32_t* copies;  // (n,)
   int size;

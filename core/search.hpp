@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "grow.hpp"
@@ -74,12 +75,12 @@ class MovingLeaves {
   }
   void add(std::int32_t row, std::int32_t leaf) {
     rows_.add_row(row, S_of(leaf));
-    count_[leaf] += copies_[row];
+    if constexpr (Rows::kCounted) count_[leaf] += copies_[row];
     mark(leaf);
   }
   void move(std::int32_t row, std::int32_t from, std::int32_t to) {
     rows_.take_row(row, S_of(from));
-    count_[from] -= copies_[row];
+    if constexpr (Rows::kCounted) count_[from] -= copies_[row];
     mark(from);
     add(row, to);
   }
@@ -97,9 +98,10 @@ class MovingLeaves {
   void mark(std::int32_t leaf) { marks_[leaf >> 6] |= std::uint64_t(1) << (leaf & 63); }
   void refit(std::size_t leaf) {
     double* S = S_of(leaf);
-    if (count_[leaf] == 0) std::fill_n(S, rows_.d(), 0.0);  // what rounding left of rows that went
-    const double phi = count_[leaf] == 0 ? 0.0 : impurity_.phi(S);
-    const bool is_thin = count_[leaf] > 0 && count_[leaf] < min_leaf_;
+    const double count = Rows::kCounted ? static_cast<double>(count_[leaf]) : impurity_.weight(S);
+    if (count == 0) std::fill_n(S, rows_.d(), 0.0);  // what rounding left of rows that went
+    const double phi = count == 0 ? 0.0 : impurity_.phi(S);
+    const bool is_thin = count > 0 && count < min_leaf_;
     J_ += phi - phi_[leaf];
     phi_[leaf] = phi;
     n_thin_ += is_thin - is_thin_[leaf];
@@ -377,16 +379,15 @@ class Search {
     tree.nodes = std::move(nodes);
   }
 
-  // Recuts stale nodes and grows stale leaves until nothing is stale.
+  // Recuts stale nodes and grows stale leaves until nothing is stale, the deepest first: few rows, and what is above
+  // them is scanned once they are settled.
   void settle(SearchTree& tree) {
-    for (std::size_t k = 0; k < tree.nodes.size() && !poll_();) {
-      if (!tree.nodes[k].is_stale) {
-        ++k;
-        continue;
+    for (auto k = static_cast<std::int32_t>(tree.nodes.size()) - 1; k >= 0 && !poll_();) {
+      bool changed = false;
+      if (std::exchange(tree.nodes[k].is_stale, false)) {
+        changed = tree.nodes[k].is_leaf() ? grow_out(tree, k) : recut(tree, k);
       }
-      tree.nodes[k].is_stale = false;
-      const bool changed = tree.nodes[k].is_leaf() ? grow_out(tree, k) : recut(tree, k);
-      k = changed ? 0 : k + 1;
+      k = changed ? static_cast<std::int32_t>(tree.nodes.size()) - 1 : k - 1;
     }
     collapse_small(tree);
   }
@@ -406,9 +407,27 @@ class Search {
     const SearchNode before = tree.nodes[k];
     sum_up(tree, before, S_);
     const double tolerance = kRounding * impurity_.magnitude(S_.data());
-    const Cut cut = recut_.best(tree, k, tolerance);
+    const Cut cut = asks_last(tree, before) ? last_cut(tree, before) : recut_.best(tree, k, tolerance);
     if (cut.feature < 0 || !(-cut.gain < before.J - tolerance)) return false;
     return ask(tree, k, cut, before);
+  }
+
+  static bool asks_last(const SearchTree& tree, const SearchNode& node) {
+    return !node.is_leaf() && tree.nodes[node.first_child].is_leaf() && tree.nodes[node.first_child + 1].is_leaf();
+  }
+
+  // The best question of a node above two leaves, which is the greedy one; Cut::gain is minus the cost.
+  Cut last_cut(const SearchTree& tree, const SearchNode& node) {
+    GrowLimits limits = limits_;
+    limits.max_depth = 1;
+    limits.max_leaf_nodes = 2;
+    limits.min_samples_split = 2;
+    limits.min_decrease = 0;
+    const GrownTree grown = grower_.grow(tree.rows(node), node.size(), limits, nullptr);
+    if (grown.arity[0] == 0) return {};
+    Cut cut{0, grown.feature[0], grown.bin[0], grown.bin[0] + 1};
+    for (int child = 1; child < 3; ++child) cut.gain -= impurity_.phi(&grown.statistics[child * rows_.d()]);
+    return cut;
   }
 
   // Gives a node its new question if that is better as computed anew, and not by rounding in the scan.
@@ -462,6 +481,7 @@ class Search {
       next += 2;
     }
     part(tree, k);
+    for (auto at = first_new; at < next; ++at) tree.nodes[at].is_stale = !asks_last(tree, tree.nodes[at]);
     carry_up(tree, k);
     renumber(tree);
     return true;

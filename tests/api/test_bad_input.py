@@ -253,8 +253,8 @@ def test_parameters_out_of_range_get_one_sentence(parameter, value, sentence):
 
 
 def test_combinations_that_cannot_be():
-    with pytest.raises(ValueError, match="split='axis' needs training='cart' for now"):
-        TreeClassifier(split="axis").fit(X, LABELS)
+    with pytest.raises(ValueError, match="split='axis' needs training='global', 'greedy' or 'cart'"):
+        TreeClassifier(split="axis", training="grow").fit(X, LABELS)
     with pytest.raises(ValueError, match="solver='lbfgs' needs gradient='exact'"):
         TreeClassifier(solver="lbfgs", gradient="sampled").fit(X, LABELS)
     with pytest.raises(ValueError, match="max_depth=None needs training='cart' or 'greedy'"):

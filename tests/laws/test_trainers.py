@@ -34,10 +34,13 @@ from softwood.train.grow_hard import GrowHard
 from softwood.train.grow_projected import GrowProjected
 from softwood.train.grow_random import GrowRandom
 from softwood.train.harden import Harden
+from softwood.train.polish import Polish
 from softwood.train.prune import Prune
 from softwood.train.refine import CALLS, Descend, Lbfgs, Lookout, Refine, Watch, completed
 from softwood.train.sampled import Sampled
+from softwood.train.search import CoordinateDescent, LocalSearch
 from softwood.train.select import Folds, Select, Stage, class_losses, number_losses, own_losses
+from softwood.train.sparsify import Sparsify
 from softwood.tree import Tree
 
 N, P = 240, 4
@@ -129,6 +132,11 @@ TRAINERS: dict[str, Callable[[Problem], AbstractTrainer]] = {
     "evolve": lambda problem: Chain([GrowHard(1), Evolve(3, optimizer=ADAM)]),
     "harden soft": lambda problem: Chain([refined(), Harden("soft")]),
     "harden hard": lambda problem: Chain([refined(), Harden("hard", min_samples_leaf=5)]),
+    "coordinate descent": lambda problem: Chain([START, CoordinateDescent()]),
+    "local search": lambda problem: LocalSearch(4, 3),
+    "local search, 6 leaves of 10": lambda problem: LocalSearch(4, None, min_samples_leaf=10, max_leaf_nodes=6),
+    "sparsify": lambda problem: Chain([refined(), Sparsify(2, 30, 100)]),
+    "polish": lambda problem: Chain([refined(), Sparsify(2, 30, 100), Harden("soft"), Polish(CoordinateDescent())]),
     "prune": lambda problem: Chain([GrowHard(5), Prune(0.01)]),
     "best of": lambda problem: BestOf([refined(), Chain([GrowProjected(3), Refine(3, optimizer=ADAM)]), START]),
     "select": select,
@@ -175,7 +183,7 @@ def test_weight_k_is_k_copies_bit_for_bit(trainer: str, problem: Problem) -> Non
     copied = problem.source(np.repeat(np.arange(N), times)[order])
     assert copied.n < N
     a, b = (trained(TRAINERS[trainer](problem), rows, problem.impurity) for rows in (weighted, copied))
-    if trainer == "harden hard":  # its limit counts rows, of which copies are many
+    if trainer in ("harden hard", "local search, 6 leaves of 10"):  # limits count rows, of which copies are many
         b = trained(TRAINERS[trainer](problem), same_copies(weighted, copied), problem.impurity)
     assert bits(a) == bits(b)
 
@@ -218,7 +226,11 @@ def test_no_budget_returns_what_was_given(problem: Problem) -> None:
     source = problem.source()
     start = root(source, problem.impurity)
     run = Run(np.random.default_rng(0))
-    nothing = [
+    nothing: list[AbstractTrainer] = [
+        CoordinateDescent(),
+        LocalSearch(3, 0),
+        Sparsify(1),
+        Polish(CoordinateDescent()),
         GrowHard(0),
         GrowGreedy([GrowHard(1)], 0),
         GrowProjected(0),

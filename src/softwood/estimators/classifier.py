@@ -37,12 +37,13 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
     max_depth : int or None, default=6
         The most questions on a path. None (no limit) is for ``training="cart"`` and ``"greedy"`` only.
     split : str or AbstractSplit, default="linear"
-        What a question looks at. "linear": a weighted sum of the columns; "axis": one column (with
-        ``training="cart"`` only, which always asks so); "pretransform": a weighted sum of a few bent directions;
-        "network": a small network; "flowing": columns that are bent anew at each node a row passes; "multiway":
-        several weighted sums, the largest names the child; "kernel": how near a row is to landmarks; "layered":
-        another kind at each depth. An instance of a family in ``softwood.split`` sets its parameters, for instance
-        ``Pretransform(n_rows=6)``. Only "linear" has compiled training and is searched by default.
+        What a question looks at. "linear": a weighted sum of the columns; "axis": one column, trained globally by exact
+        local search in ``max_iter`` rounds, and greedily as CART (``training="cart"`` always asks so);
+        "pretransform": a weighted sum of a few bent directions; "network": a small network; "flowing": columns that
+        are bent anew at each node a row passes; "multiway": several weighted sums, the largest names the child;
+        "kernel": how near a row is to landmarks; "layered": another kind at each depth. An instance of a family in
+        ``softwood.split`` sets its parameters, for instance ``Pretransform(n_rows=6)``. Only "linear" and "axis" have
+        compiled training and are searched by default.
     impurity : {"gini", "entropy"} or AbstractImpurity, default="gini"
         What training lowers: "gini" is the Brier score of the leaves' class shares, "entropy" their log loss.
     training : {"global", "grow", "greedy", "cart"}, default="global"
@@ -98,6 +99,9 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         The most leaves; the best questions are asked first.
     max_bins : int, default=255
         The most bins of a column, from 2 to 255. A column with no more distinct values keeps exact thresholds.
+    max_features_per_split : int or None, default=None
+        The most columns a slanted question looks at; all other weights are exactly 0. None is no limit. For
+        ``training="global"`` and ``split="linear"``; for one column ``split="axis"`` finds better trees.
     ccp_alpha : float, default=0.0
         Cost-complexity pruning: the impurity per unit of all weight that one more leaf must be worth.
     class_weight : dict, "balanced" or None, default=None
@@ -195,6 +199,7 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         min_impurity_decrease: float = 0.0,
         max_leaf_nodes: int | None = None,
         max_bins: int = 255,
+        max_features_per_split: int | None = None,
         ccp_alpha: float = 0.0,
         smoothing: float = 0.0,
         class_weight: Mapping[Any, float] | str | None = None,
@@ -228,6 +233,7 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         self.min_impurity_decrease = min_impurity_decrease
         self.max_leaf_nodes = max_leaf_nodes
         self.max_bins = max_bins
+        self.max_features_per_split = max_features_per_split
         self.ccp_alpha = ccp_alpha
         self.smoothing = smoothing
         self.class_weight = class_weight

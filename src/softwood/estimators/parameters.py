@@ -112,6 +112,7 @@ RULES: dict[str, Rule] = {
     "min_impurity_decrease": real(),
     "max_leaf_nodes": integer(2).or_(None),
     "max_bins": integer(2, 255),
+    "max_features_per_split": integer(1).or_(None),
     "ccp_alpha": real(),
     "smoothing": real(),
     "verbose": Rule("True, False or an integer >= 0", lambda value: isinstance(value, bool) or integer(0).holds(value)),
@@ -136,10 +137,10 @@ def recipe_of(parameters: Mapping[str, Any]) -> Recipe:
     check_parameters(parameters)
     names = {field.name for field in fields(Recipe)} & set(parameters)
     recipe = Recipe(**{name: parameters[name] for name in names})
-    if recipe.split == "axis" and recipe.training != "cart":
+    if recipe.split == "axis" and recipe.training == "grow":
         raise ValueError(
-            f"split='axis' needs training='cart' for now; got training={recipe.training!r}. "
-            "Use training='cart', or split='linear'."
+            "split='axis' needs training='global', 'greedy' or 'cart'; got training='grow'. "
+            "Use training='global', or split='linear'."
         )
     if recipe.training == "grow" and split_of(recipe).core_name is None:
         raise ValueError(
@@ -166,6 +167,11 @@ def recipe_of(parameters: Mapping[str, Any]) -> Recipe:
             "solver='lbfgs' needs gradient='exact', because a line search cannot work with noise; got "
             "gradient='sampled'. Use solver='adam'."
         )
+    if recipe.max_features_per_split is not None and (recipe.training, recipe.split) != ("global", "linear"):
+        raise ValueError(
+            "max_features_per_split needs training='global' and split='linear'; got "
+            f"training={recipe.training!r} and split={recipe.split!r}. Leave it out."
+        )
     _check_start(recipe, bool(parameters["warm_start"]))
     return recipe
 
@@ -184,6 +190,11 @@ def _check_start(recipe: Recipe, warm_start: bool) -> None:
         raise ValueError(
             f"search=True chooses the start itself, but {start} names one. "
             "Set search to 'auto' or False, or leave init out."
+        )
+    if recipe.split == "axis" and isinstance(recipe.init, str) and is_named:
+        raise ValueError(
+            f"{start} makes slanted questions, but split='axis' asks about one column. "
+            "Use init='cart' or give a tree whose questions are thresholds."
         )
     if start in ("init='random'", "init='projected'") and recipe.max_leaf_nodes is not None:
         raise ValueError(

@@ -29,12 +29,13 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
     max_depth : int or None, default=6
         The most questions on a path. None (no limit) is for ``training="cart"`` and ``"greedy"`` only.
     split : str or AbstractSplit, default="linear"
-        What a question looks at. "linear": a weighted sum of the columns; "axis": one column (with
-        ``training="cart"`` only, which always asks so); "pretransform": a weighted sum of a few bent directions;
-        "network": a small network; "flowing": columns that are bent anew at each node a row passes; "multiway":
-        several weighted sums, the largest names the child; "kernel": how near a row is to landmarks; "layered":
-        another kind at each depth. An instance of a family in ``softwood.split`` sets its parameters, for instance
-        ``Pretransform(n_rows=6)``. Only "linear" has compiled training and is searched by default.
+        What a question looks at. "linear": a weighted sum of the columns; "axis": one column, trained globally by exact
+        local search in ``max_iter`` rounds, and greedily as CART (``training="cart"`` always asks so);
+        "pretransform": a weighted sum of a few bent directions; "network": a small network; "flowing": columns that
+        are bent anew at each node a row passes; "multiway": several weighted sums, the largest names the child;
+        "kernel": how near a row is to landmarks; "layered": another kind at each depth. An instance of a family in
+        ``softwood.split`` sets its parameters, for instance ``Pretransform(n_rows=6)``. Only "linear" and "axis" have
+        compiled training and are searched by default.
     impurity : {"variance", "poisson", "gamma"} or AbstractImpurity, default="variance"
         What training lowers: "variance" is the squared error of the leaves' means; "poisson" is half their Poisson
         deviance, for counts and rates (y >= 0); "gamma" is half their gamma deviance, for sizes whose ratios matter
@@ -92,6 +93,9 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         The most leaves; the best questions are asked first.
     max_bins : int, default=255
         The most bins of a column, from 2 to 255. A column with no more distinct values keeps exact thresholds.
+    max_features_per_split : int or None, default=None
+        The most columns a slanted question looks at; all other weights are exactly 0. None is no limit. For
+        ``training="global"`` and ``split="linear"``; for one column ``split="axis"`` finds better trees.
     ccp_alpha : float, default=0.0
         Cost-complexity pruning: the impurity per unit of all weight that one more leaf must be worth.
     smoothing : float, default=0.0
@@ -183,6 +187,7 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         min_impurity_decrease: float = 0.0,
         max_leaf_nodes: int | None = None,
         max_bins: int = 255,
+        max_features_per_split: int | None = None,
         ccp_alpha: float = 0.0,
         smoothing: float = 0.0,
         leaves: str = "constant",
@@ -216,6 +221,7 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         self.min_impurity_decrease = min_impurity_decrease
         self.max_leaf_nodes = max_leaf_nodes
         self.max_bins = max_bins
+        self.max_features_per_split = max_features_per_split
         self.ccp_alpha = ccp_alpha
         self.smoothing = smoothing
         self.leaves = leaves

@@ -12,7 +12,7 @@ from typing import Literal
 
 from softwood.impurity import Gamma, Poisson
 from softwood.source import ArraySource
-from softwood.split import SPLITS, AbstractSplit
+from softwood.split import SPLITS, AbstractSplit, Axis
 from softwood.train.base import AbstractTrainer, Chain
 from softwood.train.best_of import BestOf
 from softwood.train.engine import engine_for
@@ -25,11 +25,14 @@ from softwood.train.grow_hard import GrowHard
 from softwood.train.grow_projected import GrowProjected
 from softwood.train.grow_random import GrowRandom
 from softwood.train.harden import Harden
+from softwood.train.polish import Polish
 from softwood.train.prune import Prune
 from softwood.train.refine import Descend, Lbfgs, Refine, Watch
 from softwood.train.sampled import Sampled
+from softwood.train.search import CoordinateDescent, LocalSearch
 from softwood.train.select import Folds, Judge, Select, Stage, class_losses, number_losses, own_losses
 from softwood.train.smooth import Smooth
+from softwood.train.sparsify import Sparsify
 from softwood.tree import Tree
 
 Auto = Literal["auto"]
@@ -38,6 +41,9 @@ SEARCHED_ROWS = 50_000  # rows above which sums over all rows cost as much as st
 QUICK = 2  # a candidate of the search takes half the steps
 DECAYS = (0.02, 0.05, 0.2, 0.4, 1.0)  # alternatives to the first decay, 0.1
 PROJECTED_DECAYS = (0.1, 0.4)  # decays of the second start
+ROUNDS = 20  # of local search: a fit then takes some fifteen times as long as scikit-learn's CART
+STAGE, STAGE_RATE = 0.3, 0.7  # steps and rate of one stage of sparsifying, as shares of those of the descent
+SEARCH_CAUTION = 1.0  # standard errors by which local search must beat plain CART on held-out rows
 JUDGES: dict[str, Judge] = {  # by the encoding of the targets
     "classes": class_losses,
     "numbers": number_losses,
@@ -73,6 +79,7 @@ class Recipe:
     min_impurity_decrease: float = 0.0
     max_leaf_nodes: int | None = None
     max_bins: int = 255
+    max_features_per_split: int | None = None
     ccp_alpha: float = 0.0
     smoothing: float = 0.0
     leaves: Literal["constant", "linear"] = "constant"
@@ -99,10 +106,51 @@ def _cart(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
 
 
 def _greedy(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
+    if recipe.split == Axis.name:
+        return _cart(recipe, source)
     return Chain([_grow_greedily(recipe, source, recipe.max_depth), *_finish(recipe, refined=False)])
 
 
 def _global(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
+    return _axis(recipe, source) if recipe.split == Axis.name else _slanted(recipe, source)
+
+
+def _axis(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
+    """Exact local search, and plain CART where held-out rows do not like what it finds."""
+    build = partial(_axis_trainer, recipe)
+    if not _is_judged(recipe, source):
+        return build(True, False)
+    stages = [Stage(lambda best: [True], SEARCH_CAUTION)]
+    return Select(False, stages, build, JUDGES[recipe.judge], _axis_folds(source.n))
+
+
+def _axis_trainer(recipe: Recipe, is_searched: bool, quick: bool) -> AbstractTrainer:
+    limits = (
+        recipe.max_depth,
+        recipe.min_samples_split,
+        recipe.min_samples_leaf,
+        recipe.min_impurity_decrease,
+        recipe.max_leaf_nodes,
+        recipe.max_bins,
+    )
+    rounds = ROUNDS if recipe.max_iter == "auto" else recipe.max_iter
+    search = LocalSearch(max(rounds // QUICK, 1) if quick else rounds, *limits)
+    start = [Given(recipe.init)] if isinstance(recipe.init, Tree) else []
+    return Chain([*start, search if is_searched else GrowHard(*limits), *_finish(recipe, refined=False)])
+
+
+def _is_judged(recipe: Recipe, source: ArraySource) -> bool:
+    """Whether held-out rows decide; never for a given tree, which has seen them."""
+    if isinstance(recipe.init, Tree):
+        return False
+    return 20 <= source.n <= SEARCHED_ROWS if recipe.search == "auto" else bool(recipe.search)
+
+
+def _axis_folds(n: int) -> Folds:
+    return Folds(5, 5) if n < 2500 else Folds()
+
+
+def _slanted(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
     first = Setting(recipe.max_depth, _decay(recipe), recipe.init)
     build = _builder(recipe, source)
     if not searched(recipe, source):
@@ -204,7 +252,20 @@ def _refined(recipe: Recipe, source: ArraySource, setting: Setting, n_steps: int
     if recipe.early_stopping:
         watch = Watch(recipe.validation_fraction, recipe.n_iter_no_change, recipe.tol)
     depth = setting.depth if recipe.max_leaf_nodes is None else None
-    return Chain([_start(recipe, source, setting), Refine(depth, split_of(recipe), optimizer, watch)])
+    refine = Refine(depth, split_of(recipe), optimizer, watch)
+    return Chain([_start(recipe, source, setting), refine, *_thinned(recipe, source, setting, n_steps)])
+
+
+def _thinned(recipe: Recipe, source: ArraySource, setting: Setting, n_steps: int) -> Sequence[AbstractTrainer]:
+    """Few columns in each question, where that is asked for: pruning, and exact search among what is left."""
+    most = recipe.max_features_per_split
+    if most is None or most >= source.p:
+        return ()
+    descent = _descent(recipe, source, setting.decay)
+    steps = max(1, round(STAGE * n_steps))
+    sparsify = Sparsify(most, steps, descent.batch_size, STAGE_RATE * descent.rate, setting.decay)
+    descend = CoordinateDescent(recipe.min_samples_split, recipe.min_samples_leaf, recipe.max_bins)
+    return sparsify, Harden("soft", recipe.min_samples_leaf), Polish(descend)
 
 
 def _start(recipe: Recipe, source: ArraySource, setting: Setting) -> AbstractTrainer:

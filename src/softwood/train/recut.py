@@ -7,7 +7,7 @@ column, from prefix sums of what the rows of a bin add to a leaf and take from a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -83,7 +83,8 @@ class ArraySearch:
             tree = best.copy()
             if self._redraw(tree, *(int(number) for number in draw)):
                 self._settle(tree)
-            best = tree if best.J + tolerance >= tree.J else best
+            rise = tree.J - best.J
+            best = tree if rise <= tolerance else best
             history.append(best.J)
         return self._listed(best), np.array(history)
 
@@ -93,7 +94,7 @@ class ArraySearch:
         self._part(root)
         return root
 
-    def _ask(self, top: Branch, feature: Sequence[int] | RowArray, bin: Sequence[int] | RowArray) -> None:
+    def _ask(self, top: Branch, feature: npt.NDArray[np.int32], bin: npt.NDArray[np.int32]) -> None:
         """Give a branch new questions, listed breadth first."""
         queue = [top]
         for node, j, b in zip(queue, feature, bin, strict=False):  # grows while it is walked
@@ -127,13 +128,13 @@ class ArraySearch:
         return ROUNDING * float(self.impurity.magnitude(self.s[rows].sum(axis=0)))
 
     def _settle(self, root: Branch) -> None:
-        """Recut stale nodes and grow stale leaves until nothing is stale."""
-        node = _first_stale(root)
+        """Recut stale nodes and grow stale leaves until nothing is stale, the deepest first."""
+        node = _last_stale(root)
         while node is not None:
             node.is_stale = False
             if self._recut(node) if node.children else self._grow_out(root, node):
                 self._carry_up(root, node)
-            node = _first_stale(root)
+            node = _last_stale(root)
         self._collapse_small(root)
 
     def _carry_up(self, root: Branch, changed: Branch) -> None:
@@ -169,13 +170,11 @@ class ArraySearch:
         number = {id(leaf): k for k, leaf in enumerate(leaves)}
         through = [self._leaf_numbers(child, node.rows, number) for child in node.children]
         amounts = np.column_stack([self.s[node.rows], self.copies[node.rows]])
-        start = np.zeros((len(leaves), amounts.shape[1]))
-        np.add.at(start, through[1], amounts)
-        for j in range(self.bins.p):
+        start = _sums_by(through[1], amounts, len(leaves))
+        for j, n_bins in enumerate(self.bins.n_bins.tolist()):
             codes = self.bins.codes[j, node.rows].astype(np.int64)
-            moved = np.zeros((int(self.bins.n_bins[j]), *start.shape))
-            np.add.at(moved, (codes, through[0]), amounts)
-            np.subtract.at(moved, (codes, through[1]), amounts)
+            to, away = (_sums_by(codes * len(leaves) + each, amounts, n_bins * len(leaves)) for each in through)
+            moved = (to - away).reshape(n_bins, *start.shape)
             yield self._best(j, codes, start + np.cumsum(moved, axis=0), tolerance)
 
     def _leaf_numbers(self, top: Branch, rows: RowArray, number: dict[int, int]) -> RowArray:
@@ -271,8 +270,13 @@ class ArraySearch:
         return self.bins.threshold(node.feature, int(codes[~right].max()), int(codes[right].min()))
 
 
-def _first_stale(root: Branch) -> Branch | None:
-    return next((node for node in root.below() if node.is_stale), None)
+def _sums_by(key: RowArray, amounts: FloatArray, n_keys: int) -> FloatArray:
+    """(n_keys, d) the sums of the amounts of each key."""
+    return np.stack([np.bincount(key, column, n_keys) for column in amounts.T], axis=1)
+
+
+def _last_stale(root: Branch) -> Branch | None:
+    return next((node for node in reversed([*root.below()]) if node.is_stale), None)
 
 
 def questions_of(
