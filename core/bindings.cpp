@@ -17,6 +17,7 @@
 #include "route.hpp"
 #include "rows.hpp"
 #include "sample.hpp"
+#include "search.hpp"
 
 namespace nb = nanobind;
 using namespace softwood;
@@ -384,46 +385,81 @@ GrowLimits limits_of(const nb::tuple& limits) {
           nb::cast<double>(limits[2]), nb::cast<double>(limits[3]), nb::cast<double>(limits[4])};
 }
 
-template <class Impurity, class Rows>
-nb::tuple grow_with(const GrowCall& call, const Impurity& impurity, const Rows& rows, bool counted) {
-  GrownTree tree;
-  Signals signals;
-  {
-    nb::gil_scoped_release release;
-    const Binned bins{call.codes.data(),
-                      call.offsets.data(),
-                      call.low.data(),
-                      call.high.data(),
-                      static_cast<std::int64_t>(call.n()),
-                      static_cast<std::int64_t>(call.p())};
-    Team team(call.n() * call.p() < 4 * kMinParallel ? 1 : call.n_threads);
-    const Poll poll = signals.poll();
-    tree = Grower(bins, rows, call.copies.data(), impurity, counted, call.limits, team, poll).grow();
-  }
-  signals.raise_caught();
+Binned binned_of(const GrowCall& call) {
+  return {call.codes.data(),
+          call.offsets.data(),
+          call.low.data(),
+          call.high.data(),
+          static_cast<std::int64_t>(call.n()),
+          static_cast<std::int64_t>(call.p())};
+}
+
+nb::tuple tuple_of(const GrownTree& tree) {
   return nb::make_tuple(array_of(tree.arity), array_of(tree.feature), array_of(tree.threshold),
                         array_of(tree.statistics));
 }
 
-template <template <int> class Impurity, int D, bool Counted>
-nb::tuple grow_counts(const GrowCall& call, const std::int32_t* classes, const double* weights, int n_classes) {
-  const CodedRows<D, Counted> rows{classes, weights, call.copies.data(), n_classes};
-  return grow_with(call, Impurity<D>{{n_classes}}, rows, Counted);
+// Greedy growth, for any impurity and encoding.
+struct GrowTask {
+  const GrowCall& call;
+
+  template <class Impurity, class Rows>
+  nb::tuple operator()(const Impurity& impurity, const Rows& rows, bool counted) const {
+    GrownTree tree;
+    Signals signals;
+    {
+      nb::gil_scoped_release release;
+      const Binned bins = binned_of(call);
+      Team team(call.n() * call.p() < 4 * kMinParallel ? 1 : call.n_threads);
+      const Poll poll = signals.poll();
+      tree = Grower(bins, rows, call.copies.data(), impurity, counted, call.limits, team, poll).grow();
+    }
+    signals.raise_caught();
+    return tuple_of(tree);
+  }
+};
+
+// Local search from a tree, for any impurity and encoding.
+struct SearchTask {
+  const GrowCall& call;
+  const std::vector<Question>& questions;
+  const std::vector<Draw>& draws;
+
+  template <class Impurity, class Rows>
+  nb::tuple operator()(const Impurity& impurity, const Rows& rows, bool counted) const {
+    GrownTree tree;
+    auto history = fresh<double, 1>({draws.size() + 1});
+    Signals signals;
+    {
+      nb::gil_scoped_release release;
+      const Binned bins = binned_of(call);
+      Team team(call.n() * call.p() < 4 * kMinParallel ? 1 : call.n_threads);
+      const Poll poll = signals.poll();
+      Search search(bins, rows, call.copies.data(), impurity, counted, call.limits, team, poll);
+      tree = search.run(questions, draws, history.data());
+    }
+    signals.raise_caught();
+    return nb::make_tuple(tuple_of(tree), history);
+  }
+};
+
+template <template <int> class Impurity, int D, bool Counted, class Task>
+nb::tuple with_counts(const Task& task, const std::int32_t* classes, const double* weights, int n_classes) {
+  const CodedRows<D, Counted> rows{classes, weights, task.call.copies.data(), n_classes};
+  return task(Impurity<D>{{n_classes}}, rows, Counted);
 }
 
 // Class counts: the common numbers of classes have code of their own.
-template <template <int> class Impurity, bool Counted>
-nb::tuple grow_classes(const GrowCall& call, const std::int32_t* classes, const double* weights, int n_classes) {
-  if (n_classes == 2) return grow_counts<Impurity, 2, Counted>(call, classes, weights, n_classes);
-  if (n_classes == 3) return grow_counts<Impurity, 3, Counted>(call, classes, weights, n_classes);
-  return grow_counts<Impurity, 0, Counted>(call, classes, weights, n_classes);
+template <template <int> class Impurity, bool Counted, class Task>
+nb::tuple with_classes(const Task& task, const std::int32_t* classes, const double* weights, int n_classes) {
+  if (n_classes == 2) return with_counts<Impurity, 2, Counted>(task, classes, weights, n_classes);
+  if (n_classes == 3) return with_counts<Impurity, 3, Counted>(task, classes, weights, n_classes);
+  return with_counts<Impurity, 0, Counted>(task, classes, weights, n_classes);
 }
 
-nb::tuple py_grow_coded(In<std::uint8_t, 2> codes, In<std::int64_t, 1> offsets, In<double, 1> low, In<double, 1> high,
-                        In<std::int32_t, 1> copies, const std::string& impurity, double parameter,
-                        const nb::tuple& limits, int n_threads, In<std::int32_t, 1> classes, In<double, 1> weights,
-                        int n_classes) {
-  const GrowCall call{codes, offsets, low, high, copies, impurity, parameter, limits_of(limits), n_threads};
+template <class Task>
+nb::tuple with_coded(const Task& task, In<std::int32_t, 1> classes, In<double, 1> weights, int n_classes) {
+  const GrowCall& call = task.call;
   call.check_all();
   const std::size_t n = call.n();
   check(classes.shape(0) == n && weights.shape(0) == n, "classes and weights need one entry per row");
@@ -431,40 +467,100 @@ nb::tuple py_grow_coded(In<std::uint8_t, 2> codes, In<std::int64_t, 1> offsets, 
   bool counted = false;  // whether cells need a count of their own: not where a row's weight is its copies
   for (std::size_t i = 0; i < n; ++i) {
     check(classes.data()[i] >= 0 && classes.data()[i] < n_classes, "a class code is outside 0 .. n_classes - 1");
-    counted |= weights.data()[i] != copies.data()[i];
+    counted |= weights.data()[i] != call.copies.data()[i];
   }
-  const bool is_gini = impurity == "gini";
-  check(is_gini || impurity == "entropy", "class codes go with the impurities gini and entropy");
+  const bool is_gini = call.impurity == "gini";
+  check(is_gini || call.impurity == "entropy", "class codes go with the impurities gini and entropy");
   const std::int32_t* k = classes.data();
   const double* w = weights.data();
-  if (is_gini && counted) return grow_classes<Gini, true>(call, k, w, n_classes);
-  if (is_gini) return grow_classes<Gini, false>(call, k, w, n_classes);
-  if (counted) return grow_classes<Entropy, true>(call, k, w, n_classes);
-  return grow_classes<Entropy, false>(call, k, w, n_classes);
+  if (is_gini && counted) return with_classes<Gini, true>(task, k, w, n_classes);
+  if (is_gini) return with_classes<Gini, false>(task, k, w, n_classes);
+  if (counted) return with_classes<Entropy, true>(task, k, w, n_classes);
+  return with_classes<Entropy, false>(task, k, w, n_classes);
+}
+
+template <class Task>
+nb::tuple with_dense(const Task& task, In<double, 2> s) {
+  const GrowCall& call = task.call;
+  call.check_all();
+  const int d = static_cast<int>(s.shape(1));
+  check(s.shape(0) == call.n() && d >= 1, "s needs one row per row and at least one column");
+  const double* first = s.data();
+  const std::int32_t* copy = call.copies.data();
+  if (call.impurity == "gini") return task(Gini<0>{{d}}, DenseRows<0, true>{first, copy, d}, true);
+  if (call.impurity == "entropy") return task(Entropy<0>{{d}}, DenseRows<0, true>{first, copy, d}, true);
+  if (call.impurity == "variance") {
+    check(d == 3, "variance needs three statistics per row: w, w y, w y^2");
+    bool counted = false;
+    for (std::size_t i = 0; i < call.n(); ++i) counted |= first[3 * i] != copy[i];
+    if (counted) return task(Variance{{3}}, DenseRows<3, true>{first, copy, d}, true);
+    return task(Variance{{3}}, DenseRows<3, false>{first, copy, d}, false);
+  }
+  check(call.impurity == "newton", "the compiled impurities are gini, entropy, variance and newton");
+  check(d % 2 == 0, "newton needs an even number of statistics per row: G and H of each output");
+  if (d == 2) return task(Newton<2>{{2}, call.parameter}, DenseRows<2, true>{first, copy, d}, true);
+  return task(Newton<0>{{d}, call.parameter}, DenseRows<0, true>{first, copy, d}, true);
+}
+
+nb::tuple py_grow_coded(In<std::uint8_t, 2> codes, In<std::int64_t, 1> offsets, In<double, 1> low, In<double, 1> high,
+                        In<std::int32_t, 1> copies, const std::string& impurity, double parameter,
+                        const nb::tuple& limits, int n_threads, In<std::int32_t, 1> classes, In<double, 1> weights,
+                        int n_classes) {
+  const GrowCall call{codes, offsets, low, high, copies, impurity, parameter, limits_of(limits), n_threads};
+  return with_coded(GrowTask{call}, classes, weights, n_classes);
 }
 
 nb::tuple py_grow_dense(In<std::uint8_t, 2> codes, In<std::int64_t, 1> offsets, In<double, 1> low, In<double, 1> high,
                         In<std::int32_t, 1> copies, const std::string& impurity, double parameter,
                         const nb::tuple& limits, int n_threads, In<double, 2> s) {
   const GrowCall call{codes, offsets, low, high, copies, impurity, parameter, limits_of(limits), n_threads};
-  call.check_all();
-  const int d = static_cast<int>(s.shape(1));
-  check(s.shape(0) == call.n() && d >= 1, "s needs one row per row and at least one column");
-  const double* first = s.data();
-  const std::int32_t* copy = copies.data();
-  if (impurity == "gini") return grow_with(call, Gini<0>{{d}}, DenseRows<0, true>{first, copy, d}, true);
-  if (impurity == "entropy") return grow_with(call, Entropy<0>{{d}}, DenseRows<0, true>{first, copy, d}, true);
-  if (impurity == "variance") {
-    check(d == 3, "variance needs three statistics per row: w, w y, w y^2");
-    bool counted = false;
-    for (std::size_t i = 0; i < call.n(); ++i) counted |= first[3 * i] != copy[i];
-    if (counted) return grow_with(call, Variance{{3}}, DenseRows<3, true>{first, copy, d}, true);
-    return grow_with(call, Variance{{3}}, DenseRows<3, false>{first, copy, d}, false);
+  return with_dense(GrowTask{call}, s);
+}
+
+// The questions of a tree, breadth first: a feature or -1 for a leaf, and the last bin of child 0.
+std::vector<Question> checked_questions(In<std::int32_t, 1> feature, In<std::int32_t, 1> bin, std::size_t p) {
+  check(feature.shape(0) > 0 && feature.shape(0) == bin.shape(0), "a tree needs one feature and one bin per node");
+  std::vector<Question> questions;
+  std::size_t announced = 1;
+  for (std::size_t k = 0; k < feature.shape(0); ++k) {
+    const std::int32_t j = feature.data()[k];
+    check(j >= -1 && j < static_cast<std::int64_t>(p), "a question's feature is outside X");
+    check(k < announced, "nodes must be listed breadth first, two children to each that asks");
+    announced += j >= 0 ? 2 : 0;
+    questions.push_back({j, bin.data()[k]});
   }
-  check(impurity == "newton", "the compiled impurities are gini, entropy, variance and newton");
-  check(d % 2 == 0, "newton needs an even number of statistics per row: G and H of each output");
-  if (d == 2) return grow_with(call, Newton<2>{{2}, parameter}, DenseRows<2, true>{first, copy, d}, true);
-  return grow_with(call, Newton<0>{{d}, parameter}, DenseRows<0, true>{first, copy, d}, true);
+  check(announced == questions.size(), "nodes must be listed breadth first, two children to each that asks");
+  return questions;
+}
+
+std::vector<Draw> checked_draws(In<std::uint64_t, 2> draws) {
+  check(draws.shape(0) == 0 || draws.shape(1) == 3, "a round needs three random numbers");
+  std::vector<Draw> listed;
+  for (const std::uint64_t* at = draws.data(); listed.size() < draws.shape(0); at += 3) {
+    listed.push_back({at[0], at[1], at[2]});
+  }
+  return listed;
+}
+
+nb::tuple py_search_coded(In<std::uint8_t, 2> codes, In<std::int64_t, 1> offsets, In<double, 1> low, In<double, 1> high,
+                          In<std::int32_t, 1> copies, const std::string& impurity, double parameter,
+                          const nb::tuple& limits, int n_threads, In<std::int32_t, 1> feature, In<std::int32_t, 1> bin,
+                          In<std::uint64_t, 2> draws, In<std::int32_t, 1> classes, In<double, 1> weights,
+                          int n_classes) {
+  const GrowCall call{codes, offsets, low, high, copies, impurity, parameter, limits_of(limits), n_threads};
+  const std::vector<Question> questions = checked_questions(feature, bin, call.p());
+  const std::vector<Draw> rounds = checked_draws(draws);
+  return with_coded(SearchTask{call, questions, rounds}, classes, weights, n_classes);
+}
+
+nb::tuple py_search_dense(In<std::uint8_t, 2> codes, In<std::int64_t, 1> offsets, In<double, 1> low, In<double, 1> high,
+                          In<std::int32_t, 1> copies, const std::string& impurity, double parameter,
+                          const nb::tuple& limits, int n_threads, In<std::int32_t, 1> feature, In<std::int32_t, 1> bin,
+                          In<std::uint64_t, 2> draws, In<double, 2> s) {
+  const GrowCall call{codes, offsets, low, high, copies, impurity, parameter, limits_of(limits), n_threads};
+  const std::vector<Question> questions = checked_questions(feature, bin, call.p());
+  const std::vector<Draw> rounds = checked_draws(draws);
+  return with_dense(SearchTask{call, questions, rounds}, s);
 }
 
 }  // namespace
@@ -480,6 +576,13 @@ NB_MODULE(_core, m) {
   m.def("grow_dense", &py_grow_dense, nb::arg("codes").noconvert(), nb::arg("offsets"), nb::arg("low"), nb::arg("high"),
         nb::arg("copies"), nb::arg("impurity"), nb::arg("parameter"), nb::arg("limits"), nb::arg("n_threads"),
         nb::arg("s"));
+  m.def("search_coded", &py_search_coded, nb::arg("codes").noconvert(), nb::arg("offsets"), nb::arg("low"),
+        nb::arg("high"), nb::arg("copies"), nb::arg("impurity"), nb::arg("parameter"), nb::arg("limits"),
+        nb::arg("n_threads"), nb::arg("feature"), nb::arg("bin"), nb::arg("draws"), nb::arg("classes"),
+        nb::arg("weights"), nb::arg("n_classes"));
+  m.def("search_dense", &py_search_dense, nb::arg("codes").noconvert(), nb::arg("offsets"), nb::arg("low"),
+        nb::arg("high"), nb::arg("copies"), nb::arg("impurity"), nb::arg("parameter"), nb::arg("limits"),
+        nb::arg("n_threads"), nb::arg("feature"), nb::arg("bin"), nb::arg("draws"), nb::arg("s"));
   m.def("shuffle", &py_shuffle, nb::arg("numbers").noconvert(), nb::arg("drawn"), nb::arg("seed"));
   m.def("row_hash", &py_row_hash<float>, nb::arg("X").noconvert(), nb::arg("n_threads"));
   m.def("row_hash", &py_row_hash<double>, nb::arg("X").noconvert(), nb::arg("n_threads"));

@@ -42,6 +42,7 @@ struct CodedRows {
     if (Counted) cell[d()] += from.copies[k];
   }
   void add_row(std::int64_t i, double* S) const { S[classes[i]] += weights[i]; }
+  void take_row(std::int64_t i, double* S) const { S[classes[i]] -= weights[i]; }
 };
 
 template <int D, bool Counted>
@@ -71,6 +72,9 @@ struct DenseRows {
   }
   void add_row(std::int64_t i, double* S) const {
     for (int c = 0; c < d(); ++c) S[c] += s[i * d() + c];
+  }
+  void take_row(std::int64_t i, double* S) const {
+    for (int c = 0; c < d(); ++c) S[c] -= s[i * d() + c];
   }
 };
 

@@ -48,6 +48,7 @@ struct GrowLimits {
 struct GrownTree {
   std::vector<std::int32_t> arity;    // (m,)
   std::vector<std::int32_t> feature;  // (internal nodes,)
+  std::vector<std::int32_t> bin;      // (internal nodes,) the last bin of child 0
   std::vector<double> threshold;      // (internal nodes,)
   std::vector<double> statistics;     // (m, d)
 };
@@ -163,11 +164,29 @@ class Grower {
     std::iota(every_bin_.begin(), every_bin_.end(), 0);
   }
 
-  GrownTree grow() {
-    const std::int32_t root = add_node(0, bins_.n, 0);
+  GrownTree grow() { return grow_all(nullptr); }
+
+  // Grows a tree of some of the rows; the first question is given, or searched like the others.
+  GrownTree grow(const std::int32_t* rows, std::int64_t n, const GrowLimits& limits, const Cut* first) {
+    limits_ = limits;
+    partition_.assign(rows, rows + n);
+    for (GrowingNode& node : nodes_) pool_.release(node.slot);
+    nodes_.clear();
+    statistics_.clear();
+    frontier_ = Frontier(limits.best_first);
+    return grow_all(first);
+  }
+
+ private:
+  GrownTree grow_all(const Cut* first) {
+    const std::int32_t root = add_node(0, static_cast<std::int64_t>(partition_.size()), 0);
     std::int64_t n_leaves = 1;
     if (n_leaves < limits_.max_leaf_nodes && is_open(root)) {
-      search(root);
+      if (first) {
+        nodes_[root].cut = *first;
+      } else {
+        search(root);
+      }
       enqueue(root);
     }
     while (!frontier_.empty() && n_leaves < limits_.max_leaf_nodes && !interrupted()) {
@@ -177,7 +196,6 @@ class Grower {
     return listed();
   }
 
- private:
   struct Worker {
     Scan<Impurity> scan;
     std::vector<double> cells;  // of one feature; all 0 between uses
@@ -427,6 +445,7 @@ class Grower {
       tree.arity.push_back(node.first_child ? 2 : 0);
       if (!node.first_child) continue;
       tree.feature.push_back(node.cut.feature);
+      tree.bin.push_back(node.cut.bin);
       tree.threshold.push_back(bins_.threshold(node.cut));
       queue.push_back(node.first_child);
       queue.push_back(node.first_child + 1);
@@ -438,7 +457,7 @@ class Grower {
   const Rows rows_;
   const std::int32_t* copies_;  // (n,)
   const Impurity impurity_;
-  const GrowLimits limits_;
+  GrowLimits limits_;
   Team& team_;
   const Poll& poll_;
   std::atomic<bool> stop_{false};

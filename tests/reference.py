@@ -93,6 +93,42 @@ def second_order_loss(s: Row, value: Row) -> float:
     return sum(s[k] * value[k] + 0.5 * s[half + k] * value[k] ** 2 for k in range(half))
 
 
+def positive_mean(S: Row) -> list[float]:
+    """S_y / S_w; an empty node answers 1, the mean of all rows in the units deviances are measured in."""
+    return [S[1] / S[0] if S[0] > 0 else 1.0]
+
+
+def poisson_phi(S: Row) -> float:
+    (mu,) = positive_mean(S)
+    return S[2] - S[1] * math.log(max(mu, 1e-12))
+
+
+def poisson_slope(S: Row) -> list[float]:
+    """Infinite where all counts are 0 in truth; the library stops at a mean of 1e-12."""
+    (mu,) = positive_mean(S)
+    return [mu, -1 - math.log(max(mu, 1e-12)), 1.0]
+
+
+def poisson_loss(s: Row, value: Row) -> float:
+    """w (y log(y / v) - y + v) from s = (w, w y, w y log y)."""
+    return s[2] - s[1] * math.log(max(value[0], 1e-12)) - s[1] + s[0] * value[0]
+
+
+def gamma_phi(S: Row) -> float:
+    (mu,) = positive_mean(S)
+    return S[0] * math.log(mu) - S[2]
+
+
+def gamma_slope(S: Row) -> list[float]:
+    (mu,) = positive_mean(S)
+    return [math.log(mu) - 1, 1 / mu, -1.0]
+
+
+def gamma_loss(s: Row, value: Row) -> float:
+    """w (y / v - log(y / v) - 1) from s = (w, w y, w log y)."""
+    return s[1] / value[0] - s[2] + s[0] * math.log(value[0]) - s[0]
+
+
 # The shape of a tree, from the number of children of each node, nodes numbered level by level.
 
 

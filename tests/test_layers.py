@@ -17,9 +17,10 @@ import pytest
 PLAN = """
 __main__ > cli > estimators > ensemble > train > objective > impurity split > topology
 cli > persist > estimators storage record
-cli > report plot export storage > explain layout > tree > question topology
+cli > report plot export storage > explain layout > tree > question lines topology
 storage estimators > record
 train > source > bins split targets tree
+estimators > answers > tree
 split > question
 objective > targets tree
 ensemble > loss
@@ -118,7 +119,7 @@ def test_the_plan_says_what_the_design_says() -> None:
     assert not below["targets"] & {"impurity", "split", "tree", "source"}
     assert not below["train"] & {"loss", "table", "ensemble", "estimators"}
     for reader in ("plot", "export", "storage", "report", "explain", "layout"):
-        assert below[reader] <= {"explain", "layout", "tree", "question", "topology", "record"}
+        assert below[reader] <= {"explain", "layout", "tree", "question", "lines", "topology", "record"}
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,18 @@ from typing import Any
 import numpy as np
 
 import reference
-from softwood.impurity import AbstractImpurity, Entropy, Gini, Newton, Variance
+from softwood.impurity import AbstractImpurity, Entropy, Gamma, Gini, Newton, Poisson, Variance
 from softwood.question import Linears, Thresholds
 from softwood.split import AbstractSplit, Axis, Linear
-from softwood.targets import AbstractTargets, centred_moments, class_counts, newton_pairs, soft_labels
+from softwood.targets import (
+    AbstractTargets,
+    centred_moments,
+    class_counts,
+    gamma_sums,
+    newton_pairs,
+    poisson_sums,
+    soft_labels,
+)
 from softwood.topology import Topology
 from softwood.tree import Tree
 
@@ -46,11 +54,17 @@ TARGETS: dict[str, Callable[[], AbstractTargets]] = {
     ),
     "moments": _moments,
     "weighted moments": lambda: _moments(_rng(5).uniform(0.2, 3.0, N_ROWS)),
+    "counts": lambda: poisson_sums(_rng(9).poisson(2.0, N_ROWS))[0],
+    "weighted counts": lambda: poisson_sums(_rng(9).poisson(2.0, N_ROWS), _rng(5).uniform(0.2, 3.0, N_ROWS))[0],
+    "sizes": lambda: gamma_sums(_rng(10).gamma(2.0, 3.0, N_ROWS))[0],
+    "weighted sizes": lambda: gamma_sums(_rng(10).gamma(2.0, 3.0, N_ROWS), _rng(5).uniform(0.2, 3.0, N_ROWS))[0],
     "newton": lambda: newton_pairs(_rng(6).normal(size=N_ROWS), _rng(7).uniform(0.1, 1.0, N_ROWS)),
     "weighted newton, three outputs": lambda: newton_pairs(
         _rng(6).normal(size=(N_ROWS, 3)), _rng(7).uniform(0.1, 1.0, (N_ROWS, 3)), _rng(8).uniform(0.2, 3.0, N_ROWS)
     ),
 }
+POISSON = ("counts", "weighted counts")
+GAMMA = ("sizes", "weighted sizes")
 CLASSES = ("class counts", "weighted classes", "soft labels", "weighted soft labels")
 MOMENTS = ("moments", "weighted moments")
 NEWTON = ("newton", "weighted newton, three outputs")
@@ -78,6 +92,22 @@ class Tsallis(AbstractImpurity):
 
     def _weight(self, S: Any) -> Any:
         return np.sum(S, axis=-1, keepdims=True)
+
+
+@dataclass(frozen=True)
+class Spread(AbstractImpurity):
+    """A user's own for numbers, by three methods: what Variance is, of S = (w, w y, w y^2)."""
+
+    def phi(self, S: Any) -> Any:
+        return S[..., 2] - self.value(S)[..., 0] * S[..., 1]
+
+    def slope(self, S: Any) -> Any:
+        mu = self.value(S)[..., 0]
+        return np.stack([mu * mu, -2 * mu, np.ones_like(mu)], axis=-1)
+
+    def value(self, S: Any) -> Any:
+        w = S[..., :1]
+        return S[..., 1:2] / np.where(w > 0, w, np.ones_like(w))
 
 
 @dataclass(frozen=True)
@@ -148,6 +178,17 @@ IMPURITIES: list[ImpurityCase] = [
         reference.variance_slope,
         reference.mean_value,
         reference.squared_error,
+    ),
+    ImpurityCase(
+        Poisson(),
+        POISSON,
+        reference.poisson_phi,
+        reference.poisson_slope,
+        reference.positive_mean,
+        reference.poisson_loss,
+    ),
+    ImpurityCase(
+        Gamma(), GAMMA, reference.gamma_phi, reference.gamma_slope, reference.positive_mean, reference.gamma_loss
     ),
     _newton(0.0),
     _newton(1.0),

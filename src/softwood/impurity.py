@@ -6,6 +6,8 @@
     entropy   phi = -sum S_k log(S_k / N)        slope = -log q_k                value q
     variance  phi = S_yy - S_y^2 / S_1           slope = (mu^2, -2 mu, 1)        value mu = S_y / S_1
     newton    phi = -G^2 / (2 (H + lambda))      slope = (-v, v^2 / 2)           value -v, v = G / (H + lambda)
+    poisson   phi = S_ylogy - S_y log mu         slope = (mu, -1 - log mu, 1)    value mu = S_y / S_1
+    gamma     phi = S_1 log mu - S_logy          slope = (log mu - 1, 1/mu, -1)  value mu
 
 ``slope(S) . s_i`` is the loss of row i under the leaf's best constant. An impurity never sees X.
 """
@@ -19,6 +21,7 @@ from typing import ClassVar
 from softwood._namespace import Array, array_namespace
 
 TINY = 1e-30  # keeps 0 / 0 at 0 in float32 as well
+LEAST_SHARE = 1e-12  # an absent class would have an infinite slope: this caps it at 27.6 nats
 
 
 class AbstractImpurity(ABC):
@@ -30,6 +33,7 @@ class AbstractImpurity(ABC):
 
     core_name: ClassVar[str | None] = None  # the compiled kernel's name for it; None: the array twin is used
     splits_pure: ClassVar[bool] = False  # whether cutting a node of impurity 0 can still gain (newton: yes)
+    encoding: ClassVar[str | None] = None  # the statistics it reads, by name; None: whatever an estimator makes of y
 
     @abstractmethod
     def phi(self, S: Array) -> Array:
@@ -42,6 +46,22 @@ class AbstractImpurity(ABC):
     @abstractmethod
     def value(self, S: Array) -> Array:
         """Prediction of a leaf, shape ``(..., v)``; finite everywhere."""
+
+    def loss(self, s: Array, value: Array) -> Array:
+        """Loss of statistics under a leaf's value, the shape of phi; ``phi(S)`` is the least there is, at ``value(S)``.
+
+        As it stands it is for values that are statistics themselves, such as class shares; others override it.
+        """
+        if value.shape[-1] != s.shape[-1]:
+            raise NotImplementedError(
+                f"{type(self).__name__} has {value.shape[-1]} numbers in a value and {s.shape[-1]} in a statistic, so "
+                "its loss does not follow from its slope. Give it a method loss(s, value)."
+            )
+        return array_namespace(s).sum(s * self.slope(value), axis=-1)
+
+    def prior(self, d: int) -> tuple[float, ...]:
+        """The statistics that every leaf adds to its own."""
+        return (0.0,) * d
 
     def magnitude(self, S: Array) -> Array:
         """Size of the numbers phi subtracts, the shape of phi: a gain far below it is rounding, not a gain."""
@@ -58,6 +78,7 @@ class Gini(AbstractImpurity):
     """Chance that two draws from a node differ in class; equals the Brier score of its class shares."""
 
     core_name: ClassVar[str | None] = "gini"
+    encoding: ClassVar[str | None] = "classes"
 
     def phi(self, S: Array) -> Array:
         xp = array_namespace(S)
@@ -72,6 +93,11 @@ class Gini(AbstractImpurity):
     def value(self, S: Array) -> Array:
         return class_shares(S)
 
+    def loss(self, s: Array, value: Array) -> Array:
+        """The Brier score."""
+        xp = array_namespace(s)
+        return xp.sum(s * (1.0 - 2.0 * value + xp.sum(value * value, axis=-1, keepdims=True)), axis=-1)
+
     def magnitude(self, S: Array) -> Array:
         return array_namespace(S).sum(S, axis=-1)
 
@@ -81,19 +107,21 @@ class Entropy(AbstractImpurity):
     """Shannon entropy in nats; equals the log loss of a node's class shares."""
 
     core_name: ClassVar[str | None] = "entropy"
+    encoding: ClassVar[str | None] = "classes"
 
     def phi(self, S: Array) -> Array:
         xp = array_namespace(S)
         return xp.sum(S * self.slope(S), axis=-1)
 
     def slope(self, S: Array) -> Array:
-        xp = array_namespace(S)
-        q = class_shares(S)
-        # An absent class would have an infinite slope: 1e-12 caps it at 27.6 nats.
-        return -xp.log(xp.where(q > 1e-12, q, 1e-12 * xp.ones_like(q)))
+        return -_log(class_shares(S))
 
     def value(self, S: Array) -> Array:
         return class_shares(S)
+
+    def loss(self, s: Array, value: Array) -> Array:
+        """The log loss."""
+        return -array_namespace(s).sum(s * _log(value), axis=-1)
 
     def magnitude(self, S: Array) -> Array:
         return array_namespace(S).sum(S, axis=-1)
@@ -104,11 +132,10 @@ class Variance(AbstractImpurity):
     """Sum of squares about the mean of S = (w, w y, w y^2); y must be centred before (see targets)."""
 
     core_name: ClassVar[str | None] = "variance"
+    encoding: ClassVar[str | None] = "numbers"
 
     def phi(self, S: Array) -> Array:
-        xp = array_namespace(S)
-        rest = S[..., 2] - S[..., 1] * S[..., 1] / (S[..., 0] + TINY)
-        return xp.where(rest > 0, rest, 0 * rest)  # rounding may leave -1e-17
+        return _not_below_zero(S[..., 2] - S[..., 1] * S[..., 1] / (S[..., 0] + TINY))
 
     def slope(self, S: Array) -> Array:
         xp = array_namespace(S)
@@ -117,6 +144,11 @@ class Variance(AbstractImpurity):
 
     def value(self, S: Array) -> Array:
         return S[..., 1:2] / (S[..., 0:1] + TINY)
+
+    def loss(self, s: Array, value: Array) -> Array:
+        """The squared error."""
+        mu = value[..., 0]
+        return s[..., 2] - 2.0 * mu * s[..., 1] + mu * mu * s[..., 0]
 
     def magnitude(self, S: Array) -> Array:
         return S[..., 2]
@@ -131,6 +163,7 @@ class Newton(AbstractImpurity):
 
     reg_lambda: float = 1.0
     core_name: ClassVar[str | None] = "newton"
+    encoding: ClassVar[str | None] = "newton"
     splits_pure: ClassVar[bool] = True
 
     def phi(self, S: Array) -> Array:
@@ -146,6 +179,14 @@ class Newton(AbstractImpurity):
     def value(self, S: Array) -> Array:
         return -self._steps(S)[1]
 
+    def loss(self, s: Array, value: Array) -> Array:
+        """g u + h u^2 / 2: the loss's second-order model, where a leaf adds u."""
+        half = s.shape[-1] // 2
+        return array_namespace(s).sum(s[..., :half] * value + 0.5 * s[..., half:] * value * value, axis=-1)
+
+    def prior(self, d: int) -> tuple[float, ...]:
+        return (0.0,) * (d // 2) + (float(self.reg_lambda),) * (d // 2)
+
     def core_parameters(self) -> tuple[float, ...]:
         return (float(self.reg_lambda),)
 
@@ -155,10 +196,74 @@ class Newton(AbstractImpurity):
         return G, G / (H + (self.reg_lambda + TINY))
 
 
+@dataclass(frozen=True)
+class Poisson(AbstractImpurity):
+    """Half the Poisson deviance about the mean of S = (w, w y, w y log y), y >= 0: for counts and rates."""
+
+    encoding: ClassVar[str | None] = "poisson"
+
+    def phi(self, S: Array) -> Array:
+        return _not_below_zero(S[..., 2] - S[..., 1] * _log(_mean(S)))
+
+    def slope(self, S: Array) -> Array:
+        xp = array_namespace(S)
+        mu = _mean(S)
+        return xp.stack([mu, -1.0 - _log(mu), xp.ones_like(mu)], axis=-1)
+
+    def value(self, S: Array) -> Array:
+        return _mean(S)[..., None]
+
+    def loss(self, s: Array, value: Array) -> Array:
+        """Half the Poisson deviance: y log(y / mu) - y + mu."""
+        mu = value[..., 0]
+        return s[..., 2] - s[..., 1] * (1.0 + _log(mu)) + s[..., 0] * mu
+
+
+@dataclass(frozen=True)
+class Gamma(AbstractImpurity):
+    """Half the gamma deviance about the mean of S = (w, w y, w log y), y > 0: for sizes told apart by their ratio."""
+
+    encoding: ClassVar[str | None] = "gamma"
+
+    def phi(self, S: Array) -> Array:
+        return _not_below_zero(S[..., 0] * _log(_mean(S), TINY) - S[..., 2])
+
+    def slope(self, S: Array) -> Array:
+        xp = array_namespace(S)
+        mu = _mean(S)
+        return xp.stack([_log(mu, TINY) - 1.0, 1.0 / (mu + TINY), -xp.ones_like(mu)], axis=-1)
+
+    def value(self, S: Array) -> Array:
+        return _mean(S)[..., None]
+
+    def loss(self, s: Array, value: Array) -> Array:
+        """Half the gamma deviance: y / mu - log(y / mu) - 1."""
+        mu = value[..., 0]
+        return s[..., 1] / (mu + TINY) - s[..., 2] + s[..., 0] * (_log(mu, TINY) - 1.0)
+
+
 def class_shares(S: Array) -> Array:
     """q = S / N, the uniform-free shares of the classes; 0 where the node is empty."""
     xp = array_namespace(S)
     return S / (xp.sum(S, axis=-1, keepdims=True) + TINY)
+
+
+def _mean(S: Array) -> Array:
+    """S_y / S_1; 1 where the node is empty, since deviances are measured in units of the mean of all rows."""
+    xp = array_namespace(S)
+    w = S[..., 0]
+    return xp.where(w > 0, S[..., 1] / (w + TINY), xp.ones_like(w))
+
+
+def _log(x: Array, least: float = LEAST_SHARE) -> Array:
+    """log x, capped where x is 0."""
+    xp = array_namespace(x)
+    return xp.log(xp.where(x > least, x, least * xp.ones_like(x)))
+
+
+def _not_below_zero(x: Array) -> Array:
+    """Rounding may leave -1e-17."""
+    return array_namespace(x).where(x > 0, x, 0 * x)
 
 
 IMPURITIES: dict[str, type[AbstractImpurity]] = {
@@ -166,6 +271,8 @@ IMPURITIES: dict[str, type[AbstractImpurity]] = {
     "entropy": Entropy,
     "variance": Variance,
     "newton": Newton,
+    "poisson": Poisson,
+    "gamma": Gamma,
 }
 
 

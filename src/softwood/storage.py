@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from softwood.lines import Lines
 from softwood.question import QUESTIONS, AbstractQuestions
 from softwood.record import (
     REMEDY,
@@ -39,6 +40,7 @@ FORMAT = "softwood model"
 VERSION = 1
 MAX_BYTES = 256 * 2**20
 MAX_TABLES = 127  # Tree.table is int8
+LINES = ("slopes", "offset", "low", "high")
 MAX_FEATURES = 2**31 - 1  # a feature number is int32
 
 StrPath = str | os.PathLike[str]
@@ -160,7 +162,8 @@ def _not_a_number(literal: str) -> NoReturn:
 
 def tree_record(tree: Tree) -> Record:
     """A tree as plain lists."""
-    return {
+    lines = {} if tree.lines is None else {"lines": _lines_record(tree.lines)}
+    return lines | {
         "n_features": tree.n_features,
         "arity": tree.topology.arity.tolist(),
         "table": tree.table.tolist(),
@@ -184,7 +187,23 @@ def tree_from_record(record: Any) -> Tree:
     for name, array in (("statistics", statistics), ("values", values)):
         if array.shape[0] != m or array.shape[1] == 0:
             raise ModelFileError(f"{name} must be {m} lists of at least one number, one list per node. {REMEDY}")
-    return Tree(topology, tables, table, row, statistics, values, n_features)
+    lines = _lines(section(record, "lines"), values, n_features) if "lines" in record else None
+    return Tree(topology, tables, table, row, statistics, values, n_features, lines)
+
+
+def _lines_record(lines: Lines) -> Record:
+    return {name: getattr(lines, name).tolist() for name in LINES}
+
+
+def _lines(record: Record, values: npt.NDArray[np.float64], n_features: int) -> Lines:
+    """Lines of as many nodes as there are values, one value each."""
+    m = values.shape[0]
+    slopes, levels = numbers(record, "slopes", 2), [numbers(record, name, 1) for name in LINES[1:]]
+    if values.shape[1] != 1 or slopes.shape != (m, n_features) or any(each.shape != (m,) for each in levels):
+        raise ModelFileError(f"lines must have {n_features} slopes and one of each level for {m} nodes. {REMEDY}")
+    if (levels[1] > levels[2]).any():
+        raise ModelFileError(f"lines must have no low above its high. {REMEDY}")
+    return Lines(slopes, *levels)
 
 
 def _topology(record: Mapping[str, Any]) -> Topology:

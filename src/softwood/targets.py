@@ -155,6 +155,22 @@ def centred_moments(
     return DenseTargets(np.stack([w, w * t, w * t * t], axis=1), w), center, scale
 
 
+def poisson_sums(y: npt.ArrayLike, weight: npt.ArrayLike | None = None) -> tuple[DenseTargets, float]:
+    """s = w * (1, t, t log t) of t = y / scale, y >= 0, with the mean of y as that scale.
+
+    Near the mean, where most rows are, log t is near 0: nothing is lost between large numbers.
+    """
+    w, t, scale = _per_mean(y, weight)
+    logs = np.log(np.where(t > 0, t, 1.0))
+    return DenseTargets(np.stack([w, w * t, w * t * logs], axis=1), w), scale
+
+
+def gamma_sums(y: npt.ArrayLike, weight: npt.ArrayLike | None = None) -> tuple[DenseTargets, float]:
+    """s = w * (1, t, log t) of t = y / scale, y > 0, with the mean of y as that scale."""
+    w, t, scale = _per_mean(y, weight)
+    return DenseTargets(np.stack([w, w * t, w * np.log(t)], axis=1), w), scale
+
+
 def newton_pairs(g: npt.ArrayLike, h: npt.ArrayLike, weight: npt.ArrayLike | None = None) -> DenseTargets:
     """s = w * (g, h); g and h may have a column per output."""
     pairs = np.concatenate([np.asarray(a, dtype=np.float64).reshape(len(np.asarray(a)), -1) for a in (g, h)], axis=1)
@@ -167,6 +183,16 @@ def soft_labels(Q: npt.ArrayLike, weight: npt.ArrayLike | None = None) -> DenseT
     Q = np.asarray(Q, dtype=np.float64)
     w = _weights(weight, Q.shape[0])
     return DenseTargets(Q * w[:, None], w)
+
+
+def _per_mean(y: npt.ArrayLike, weight: npt.ArrayLike | None) -> tuple[FloatArray, FloatArray, float]:
+    """Weights, y in units of its weighted mean, and that mean; exactly 1 where all rows have the same y."""
+    y = np.asarray(y, dtype=np.float64)
+    w = _weights(weight, y.size)
+    counted = y[w > 0]
+    same = bool((counted == counted[0]).all())
+    scale = float(counted[0] if same else w @ y / w.sum()) or 1.0  # counts may all be 0
+    return w, y / scale, scale
 
 
 def _weights(weight: npt.ArrayLike | None, n: int) -> npt.NDArray[np.float64]:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from softwood import _core
 from softwood._frozen import frozen
+from softwood.lines import Lines
 from softwood.question import AbstractQuestions, Linears, Thresholds
 from softwood.topology import Topology
 
@@ -32,6 +33,7 @@ class Tree:
     statistics: FloatArray  # (m, d) sums of s over the rows that reach each node
     values: FloatArray  # (m, v) what each node would answer
     n_features: int
+    lines: Lines | None = None  # what leaves answer instead of their values
 
     def __post_init__(self) -> None:
         for name in ("table", "row", "statistics", "values"):
@@ -67,6 +69,11 @@ class Tree:
     @property
     def n_leaves(self) -> int:
         return int(self.topology.leaves.size)
+
+    @property
+    def is_hard(self) -> bool:
+        """Whether no question has a soft answer: then a row reaches one leaf and no other."""
+        return all(table.is_hard for table in self.tables)
 
     @property
     def depth(self) -> int:
@@ -112,6 +119,18 @@ class Tree:
             P[level] *= P[self.topology.parent[level]]
         return P.T
 
+    def soft_answers(self, X: npt.NDArray[Any]) -> FloatArray:
+        """(n, v) what all leaves answer, weighted by reach."""
+        leaves = self.topology.leaves
+        reach = self.reach(X)[:, leaves]
+        if self.lines is None:
+            return reach @ self.values[leaves]
+        return np.asarray(np.sum(reach * self.lines.answers(leaves, X), axis=1, keepdims=True))
+
+    def answers_at(self, leaf: npt.NDArray[np.int32], X: npt.NDArray[Any]) -> FloatArray:
+        """(n, v) what each row hears in the leaf given for it."""
+        return self.values[leaf] if self.lines is None else self.lines.answers_at(leaf, X)[:, None]
+
     def visited(self, X: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """(n, m) whether a row passes a node on its one path."""
         out = np.zeros((X.shape[0], self.n_nodes), dtype=bool)
@@ -140,7 +159,8 @@ class Tree:
             tables.append(self.tables[index].take(self.row[nodes[here]]))
             table[here] = len(tables) - 1
         values, statistics = self.values[nodes], self.statistics[nodes]
-        return Tree(Topology(arity), tuple(tables), table, row, statistics, values, self.n_features)
+        lines = None if self.lines is None else self.lines.take(nodes)
+        return Tree(Topology(arity), tuple(tables), table, row, statistics, values, self.n_features, lines)
 
     def remaining(
         self, collapse: npt.NDArray[np.bool_], stand_in: npt.NDArray[Any]

@@ -44,7 +44,8 @@ def test_a_tree_and_the_estimator_that_holds_it_are_one_start(kind, X, y):
     """After no more than a hair's breadth of training the questions are those that were given."""
     given = short(kind, max_iter=200).fit(X, y)
     tree = short(kind, init=given.tree_, max_iter=1, learning_rate=1e-9).fit(X, y)
-    assert (tree.apply(X) == given.apply(X)).mean() > 0.97  # noise of new questions where the tree was pruned
+    answers = tree.predict(X), given.predict(X)  # leaves may be others: where the tree was pruned questions are new
+    assert np.corrcoef(*answers)[0, 1] > 0.98
     same_bits(tree, short(kind, init=given, max_iter=1, learning_rate=1e-9).fit(X, y))
     same_bits(tree, clone(tree).fit(X, y))
 

@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import zoo
 from softwood.impurity import AbstractImpurity, Entropy, Gini, Variance
-from softwood.question import Thresholds
+from softwood.question import Linears, Thresholds
 from softwood.source import ArraySource, canonical_rows
 from softwood.targets import AbstractTargets, centred_moments, class_counts
 from softwood.topology import Topology
@@ -315,6 +315,21 @@ def test_questions_whose_children_answer_the_same_go() -> None:
     tree, rows = slanted(Topology.complete(3))
     same = tree.with_values(tree.statistics, np.ones((tree.n_nodes, 2)))
     assert Harden("soft").train(same, rows, Gini(), run()).n_nodes == 1
+
+
+@pytest.mark.parametrize(("empty", "n_leaves"), [(0.38, 2), (0.62, 3)], ids=["nearly the same", "another"])
+def test_an_empty_leaf_stays_only_where_it_answers_otherwise_than_its_sibling(empty: float, n_leaves: int) -> None:
+    """Node 3 is a leaf that no row takes, though each passes near; its sibling 4 and the leaf 2 have rows."""
+    _, rows = slanted(Topology.leaf())
+    least = float(rows.X[:, 0].min())
+    questions = Linears(np.array([[4.0, 0, 0, 0], [0.1, 0, 0, 0]])[:, : rows.p], np.array([0.0, 0.01 - 0.1 * least]))
+    share = np.array([0.5, 0.4, 0.9, empty, 0.4])  # of class 0
+    values = np.stack([share, 1 - share], axis=1)
+    tree = Tree.of_one_kind(Topology(np.array([2, 2, 0, 0, 0])), questions, np.zeros((5, 2)), values, rows.p)
+    assert not (tree.apply(rows.X) == 3).any()
+    hard = Harden("soft").train(tree, rows, Gini(), run())
+    assert hard.n_leaves == n_leaves
+    np.testing.assert_array_equal(hard.values[hard.apply(rows.X)], tree.values[tree.apply(rows.X)])
 
 
 # Tree.keep.

@@ -187,6 +187,38 @@ def test_phi_is_the_loss_of_the_rows_under_the_leafs_value(case: zoo.ImpurityCas
 
 
 @every_pair
+def test_the_loss_of_the_library_is_the_reference(case: zoo.ImpurityCase, encoding: str) -> None:
+    s = zoo.statistics(encoding)
+    value = case.impurity.value(s.sum(axis=0))
+    expected = [case.loss(row.tolist(), value.tolist()) for row in s]
+    # Of the summands, which may be larger than what is left of them.
+    rounding = 1e-12 * (1 + float(np.abs(s).max()))
+    assert case.impurity.loss(s, value) == pytest.approx(np.array(expected), rel=1e-12, abs=rounding)
+    answers = np.stack([value] * len(s))
+    assert case.impurity.loss(s, answers).tolist() == case.impurity.loss(s, value).tolist()
+    assert case.impurity.prior(s.shape[1]) == tuple(case.prior(s.shape[1]))
+
+
+@every_pair
+def test_impurity_is_the_least_loss_of_a_constant(case: zoo.ImpurityCase, encoding: str) -> None:
+    """The equivalence in the library's own words, at any constant some other node would answer with."""
+    s, rng = zoo.statistics(encoding), np.random.default_rng(0)
+    total = np.concatenate([s, [case.impurity.prior(s.shape[1])]])
+    S = s.sum(axis=0)
+    phi, rounding = float(case.impurity.phi(S)), ROUNDING * size(case, S)
+    assert float(case.impurity.loss(total, case.impurity.value(S)).sum()) == pytest.approx(phi, rel=0, abs=rounding)
+    for _ in range(50):
+        other = case.impurity.value(rng.dirichlet(np.full(zoo.N_ROWS, 0.3)) @ s)
+        assert float(case.impurity.loss(total, other).sum()) >= phi - rounding
+
+
+def test_an_impurity_whose_value_is_no_statistic_must_bring_its_loss() -> None:
+    """Three methods are enough to train by; where the loss does not follow from them, it is said how to add it."""
+    with pytest.raises(NotImplementedError, match=r"Spread has 1 numbers in a value and 3 in a statistic"):
+        zoo.Spread().loss(np.ones(3), np.ones(1))
+
+
+@every_pair
 def test_value_minimises_the_matching_loss(case: zoo.ImpurityCase, encoding: str) -> None:
     rng = np.random.default_rng(0)
     s = zoo.statistics(encoding)
@@ -198,6 +230,8 @@ def test_value_minimises_the_matching_loss(case: zoo.ImpurityCase, encoding: str
             other = value + distance * rng.normal(size=value.size)
             if encoding in zoo.CLASSES:
                 other = np.abs(other) / np.abs(other).sum()
+            if encoding in zoo.POISSON + zoo.GAMMA:
+                other = np.abs(other)
             if np.abs(other - value).max() > 1e-6:
                 # The loss is strictly convex: a step of 1e-6 costs about its square, above the rounding of the sums.
                 assert sum(case.loss(row, other.tolist()) for row in total) > best
@@ -247,5 +281,5 @@ def test_a_name_or_an_instance_names_an_impurity(name: str) -> None:
 
 @pytest.mark.parametrize("wrong", ["Gini", "", None, 3, zoo.Tsallis])
 def test_an_unknown_impurity_is_refused_with_the_choices(wrong: Any) -> None:
-    with pytest.raises(ValueError, match=r"impurity must be one of \['entropy', 'gini'"):
+    with pytest.raises(ValueError, match=r"impurity must be one of \['entropy', 'gamma', 'gini'"):
         as_impurity(wrong)

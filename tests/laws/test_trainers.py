@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 import zoo
-from softwood.impurity import IMPURITIES, AbstractImpurity, Entropy, Gini, Newton, Variance
+from softwood.impurity import IMPURITIES, AbstractImpurity, Entropy, Gamma, Gini, Newton, Poisson, Variance
 from softwood.question import Linears, Thresholds
 from softwood.source import ArraySource, canonical_rows
-from softwood.targets import AbstractTargets, centred_moments, class_counts, newton_pairs, soft_labels
+from softwood.targets import (
+    AbstractTargets,
+    centred_moments,
+    class_counts,
+    gamma_sums,
+    newton_pairs,
+    poisson_sums,
+    soft_labels,
+)
 from softwood.topology import Topology
 from softwood.train import refine
 from softwood.train.base import AbstractTrainer, Chain, Run, root
@@ -28,7 +37,7 @@ from softwood.train.harden import Harden
 from softwood.train.prune import Prune
 from softwood.train.refine import CALLS, Descend, Lbfgs, Lookout, Refine, Watch, completed
 from softwood.train.sampled import Sampled
-from softwood.train.select import Folds, Select, Stage, class_losses, number_losses
+from softwood.train.select import Folds, Select, Stage, class_losses, number_losses, own_losses
 from softwood.tree import Tree
 
 N, P = 240, 4
@@ -39,6 +48,7 @@ LABELS = np.digitize(SCORE, [-0.7, 0.7])
 Q = np.exp(np.outer(SCORE, [-1.0, 0.0, 1.0]))
 Q /= Q.sum(axis=1, keepdims=True)
 G, H = np.stack([SCORE, X[:, 3] - SCORE], axis=1), RNG.uniform(0.2, 1.0, (N, 2))
+COUNTS, SIZES = RNG.poisson(np.exp(0.7 * SCORE)), np.exp(SCORE) * RNG.gamma(3.0, 1.0, N)
 
 
 def second_order(tree: Tree, source: ArraySource) -> np.ndarray:
@@ -75,6 +85,10 @@ PROBLEMS = [
     Problem("entropy", Entropy(), counts, class_losses),
     Problem("soft labels", Gini(), lambda ids, w: soft_labels(Q[ids], w), class_losses),
     Problem("variance", Variance(), lambda ids, w: centred_moments(SCORE[ids], w)[0], number_losses),
+    Problem(
+        "poisson", Poisson(), lambda ids, w: poisson_sums(COUNTS[ids], w)[0], partial(own_losses, impurity=Poisson())
+    ),
+    Problem("gamma", Gamma(), lambda ids, w: gamma_sums(SIZES[ids], w)[0], partial(own_losses, impurity=Gamma())),
     Problem("newton", Newton(1.0), lambda ids, w: newton_pairs(G[ids], H[ids], w), second_order),
     Problem("a user's impurity", zoo.Tsallis(3.0), counts, class_losses),
 ]

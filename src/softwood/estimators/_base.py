@@ -7,8 +7,9 @@ the tree in the user's units. Classes differ in how y becomes a target and a lea
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +18,9 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
+from softwood.answers import AbstractRouting, agreement, routing_of
 from softwood.estimators.importances import feature_importances
-from softwood.estimators.parameters import generator_of, recipe_of, threads_of
+from softwood.estimators.parameters import check_parameter, generator_of, recipe_of, threads_of
 from softwood.estimators.progress import CallbackSupportMixin, Progress, with_callbacks
 from softwood.estimators.record import estimator_record, restored
 from softwood.estimators.start import start_of
@@ -33,6 +35,9 @@ from softwood.train.recipe import Recipe, trainer_of
 from softwood.tree import Tree
 
 FloatArray = npt.NDArray[np.float64]
+Found = TypeVar("Found", bound=npt.NDArray[Any])
+Ask = Callable[[Tree, npt.NDArray[Any], int], Found | None]
+AGREEMENT_ROWS = 4096  # training rows that tell how far hard and soft answers agree
 
 
 class AbstractTreeEstimator(CallbackSupportMixin, BaseEstimator, ABC):
@@ -40,6 +45,7 @@ class AbstractTreeEstimator(CallbackSupportMixin, BaseEstimator, ABC):
 
     impurity: str | AbstractImpurity
     training: str
+    routing: str
     init: str | Tree | BaseEstimator
     warm_start: bool
     n_jobs: int | None
@@ -52,9 +58,11 @@ class AbstractTreeEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     n_iter_: int
     history_: FloatArray
     feature_importances_: FloatArray
+    agreement_: float
+    seed_: int
 
     _impurities: ClassVar[tuple[str, ...]]  # the names that fit this kind of target
-    _judge: ClassVar[Literal["classes", "numbers"]]  # what counts on held-out rows
+    _encoding: ClassVar[str]  # what y becomes for an impurity that does not say what it reads
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -77,12 +85,11 @@ class AbstractTreeEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """
         recipe = recipe_of(self.get_params(deep=False))
         source, units = self._read(X, y, sample_weight)
-        recipe = replace(recipe, init=start_of(self, recipe, source.p))
         self._grow(source, units, recipe, Progress(self, X, y, units.per_impurity))
         return self
 
     def apply(self, X: Any) -> npt.NDArray[np.int64]:
-        """Return the number of the leaf each row ends in.
+        """Return the number of the leaf that answers each row: by ``routing="soft"`` the one with most to say.
 
         Parameters
         ----------
@@ -97,7 +104,7 @@ class AbstractTreeEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         return self._leaf(X).astype(np.int64)
 
     def decision_path(self, X: Any) -> csr_matrix:
-        """Return which nodes each row passes on its one path.
+        """Return which nodes each row passes on the path to its leaf, the one that ``apply`` returns.
 
         Parameters
         ----------
@@ -164,7 +171,6 @@ class AbstractTreeEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         unpruned = clone(self).set_params(ccp_alpha=0.0)
         recipe = recipe_of(unpruned.get_params(deep=False))
         source, units = unpruned._read(X, y, sample_weight)
-        recipe = replace(recipe, init=start_of(unpruned, recipe, source.p))
         tree = unpruned._trained(source, units, recipe, Run(generator_of(self.random_state), source.n_threads))
         alphas, impurities = pruning_path(tree, self._impurity(), float(source.targets.weight.sum()))
         return Bunch(ccp_alphas=alphas * units.per_impurity, impurities=impurities * units.per_impurity)
@@ -219,6 +225,8 @@ class AbstractTreeEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         tree = self._trained(source, units, recipe, run)
         progress(1.0, run.history[-1] if run.history else objective(tree, impurity, source))
         self.tree_, self.n_outputs_ = units.outwards(tree), 1
+        self.seed_ = int(run.rng.integers(2**31))
+        self.agreement_ = agreement_of(tree, source, is_classes=self._encoding == "classes")
         self.history_ = np.asarray(run.history, dtype=np.float64) * units.per_impurity
         self.n_iter_ = max(1, len(run.history))
         spread = np.ones(source.p) if self.training == "cart" else source.units.scale
@@ -228,29 +236,52 @@ class AbstractTreeEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     def _trained(self, source: ArraySource, units: TargetUnits, recipe: Recipe, run: Run) -> Tree:
         """The tree in the trainer's units."""
         impurity = self._impurity()
+        recipe = replace(recipe, init=start_of(self, recipe, source.p))
         tree = root(source, impurity)
         if recipe.max_depth == 0 or not can_gain(source, impurity):
             return tree
-        recipe = replace(units.inwards(recipe), judge=self._judge)
+        recipe = replace(units.inwards(recipe), judge=impurity.encoding or self._encoding)
         return trainer_of(recipe, source).train(tree, source, impurity, run)
 
     def _impurity(self) -> AbstractImpurity:
         given = self.impurity
         if isinstance(given, AbstractImpurity):
+            self._check_readable(given)
             return given
         if isinstance(given, str) and given in self._impurities:
             return IMPURITIES[given]()
         names = ", ".join(map(repr, self._impurities))
         raise ValueError(f"impurity must be one of {names} or an instance of AbstractImpurity; got {given!r}.")
 
+    def _check_readable(self, impurity: AbstractImpurity) -> None:
+        """Refuse an impurity that reads other statistics than this estimator makes of y."""
+        made = {IMPURITIES[name].encoding for name in self._impurities}
+        if impurity.encoding not in {None, *made}:
+            raise ValueError(
+                f"impurity={impurity!r} reads statistics of the encoding {impurity.encoding!r}, which "
+                f"{type(self).__name__} does not make of y. Use one of {', '.join(map(repr, self._impurities))}."
+            )
+
     def _leaf(self, X: Any) -> npt.NDArray[np.int32]:
+        return self._asked(X, lambda routing: routing.leaf)
+
+    def _asked(self, X: Any, ask: Callable[[AbstractRouting], Ask[Found]]) -> Found:
+        """What the routing finds for rows; routing knows first whether they are finite."""
         check_is_fitted(self)
+        check_parameter("routing", self.routing)
         X = read_rows(self, X)
-        leaf = self.tree_.apply_finite(X, threads_of(self.n_jobs))
-        if leaf is None:
+        routing = routing_of(self.routing, self.seed_, self.tree_)
+        found = ask(routing)(self.tree_, X, threads_of(self.n_jobs))
+        if found is None:
             check_finite(self, X)
-        assert leaf is not None
-        return leaf
+        assert found is not None
+        return found
+
+
+def agreement_of(tree: Tree, source: ArraySource, *, is_classes: bool) -> float:
+    """How far hard and soft answers agree on a sample of the training rows that does not depend on chance."""
+    sample = slice(None, None, -(-source.n // AGREEMENT_ROWS))
+    return agreement(tree, source.X[source.order[sample]], source.targets.weight[sample], is_classes)
 
 
 def can_gain(source: ArraySource, impurity: AbstractImpurity) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +13,15 @@ from sklearn.utils.multiclass import check_classification_targets
 from softwood.estimators._base import AbstractTreeEstimator, FloatArray
 from softwood.estimators.class_weights import class_factors
 from softwood.estimators.labels import labels_from_record, labels_record
+from softwood.estimators.parameters import recipe_of, threads_of
+from softwood.estimators.progress import Progress, with_callbacks
 from softwood.estimators.target_units import TargetUnits
-from softwood.estimators.validation import check_some_weight
+from softwood.estimators.teacher import taught
+from softwood.estimators.validation import check_some_weight, read_training_rows, read_weight
 from softwood.impurity import AbstractImpurity
 from softwood.record import REMEDY, ModelFileError, Record, section
-from softwood.targets import CodedTargets, class_counts
+from softwood.source import ArraySource, canonical_rows
+from softwood.targets import CodedTargets, class_counts, soft_labels
 from softwood.tree import Tree
 
 
@@ -100,6 +104,14 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
     class_weight : dict, "balanced" or None, default=None
         A factor on the weights of each class's rows, by label; labels left out have 1. "balanced" gives every class
         the same total weight.
+    smoothing : float, default=0.0
+        Shrinks what leaves answer toward the nodes above them: what a node says beyond its parent is divided by
+        1 + smoothing / weight of the parent.
+    routing : {"hard", "soft", "likeliest", "sampled"}, default="hard"
+        How a row finds its answer: "hard" follows one path, at each question the likelier child; "soft" weights the
+        class shares of all leaves by the probability of reaching them; "likeliest" takes the one leaf reached with
+        the largest probability; "sampled" draws a leaf by these probabilities, from ``random_state`` and the row's
+        content, so that equal rows draw the same. May be set after fitting.
     n_jobs : int or None, default=None
         Threads; None is 1 outside a joblib context and -1 all cores. The tree has the same bits whatever it is.
     random_state : int, RandomState instance or None, default=None
@@ -128,6 +140,11 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         weight times the spread of the column; sums to 1.
     history_ : ndarray of shape (n_steps,)
         The objective per unit of weight after each step.
+    agreement_ : float
+        How far hard and soft answers agree: the share of the training rows' weight given the same class by both
+        (of at most 4096 rows). NaN after loading a file that does not say.
+    seed_ : int
+        What ``routing="sampled"`` draws from.
     n_iter_ : int
         Steps taken; 1 where training takes no steps.
 
@@ -146,7 +163,7 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
     """
 
     _impurities: ClassVar[tuple[str, ...]] = ("gini", "entropy")
-    _judge: ClassVar[Literal["classes", "numbers"]] = "classes"
+    _encoding: ClassVar[str] = "classes"
 
     classes_: npt.NDArray[Any]
     n_classes_: int
@@ -182,7 +199,9 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         max_leaf_nodes: int | None = None,
         max_bins: int = 255,
         ccp_alpha: float = 0.0,
+        smoothing: float = 0.0,
         class_weight: Mapping[Any, float] | str | None = None,
+        routing: str = "hard",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool | int = 0,
@@ -215,10 +234,45 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         self.max_leaf_nodes = max_leaf_nodes
         self.max_bins = max_bins
         self.ccp_alpha = ccp_alpha
+        self.smoothing = smoothing
         self.class_weight = class_weight
+        self.routing = routing
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+
+    @with_callbacks
+    def distill(self, teacher: Any, X: Any, sample_weight: Any = None) -> Self:
+        """Fit the tree to another classifier's class probabilities instead of labels.
+
+        The rows need no labels, and may be more than the teacher was fitted to: the tree learns what the teacher
+        would say. ``class_weight`` multiplies the probabilities of the classes.
+
+        Parameters
+        ----------
+        teacher : object
+            A fitted classifier with ``predict_proba``, for instance a random forest.
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            The rows, with the columns that the teacher was fitted to.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A weight of k is the row k times; a row of weight 0 is not there.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator, its ``classes_`` those of the teacher.
+        """
+        recipe = recipe_of(self.get_params(deep=False))
+        rows = read_training_rows(self, X)
+        weight = read_weight(sample_weight, rows.shape[0])
+        Q, classes = taught(teacher, X, rows.shape[1])
+        self._set_classes(classes)
+        Q, weight = self._weighted(Q, weight)
+        n_threads = threads_of(self.n_jobs)
+        order, copies, content, weight = canonical_rows(rows, np.zeros(len(rows)), weight, n_threads)
+        source = ArraySource(rows, order, copies, content, soft_labels(Q[order], weight), n_threads)
+        self._grow(source, TargetUnits(), recipe, Progress(self, X, None, 1.0))
+        return self
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the most likely class of each row.
@@ -233,12 +287,12 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         y : ndarray of shape (n_samples,)
             Labels from ``classes_``; of equally likely classes the first.
         """
-        leaf = self._leaf(X)
-        labels: npt.NDArray[Any] = self.classes_[self.tree_.values.argmax(axis=1)][leaf]
+        choices = self._asked(X, lambda routing: routing.choices)
+        labels: npt.NDArray[Any] = self.classes_[choices]
         return labels
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return the class shares of each row's leaf.
+        """Return the class shares of each row's leaf, or of all leaves by ``routing="soft"``.
 
         Parameters
         ----------
@@ -250,8 +304,7 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         shares : ndarray of shape (n_samples, n_classes_)
             Columns in the order of ``classes_``; each row sums to 1.
         """
-        leaf = self._leaf(X)
-        return self.tree_.values[leaf]
+        return self._asked(X, lambda routing: routing.answers)
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the logarithm of ``predict_proba``.
@@ -293,6 +346,17 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
 
     def _targets(self, key: npt.NDArray[Any], weight: FloatArray) -> tuple[CodedTargets, TargetUnits]:
         return class_counts(key, self.n_classes_, weight), TargetUnits()
+
+    def _weighted(self, Q: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Class probabilities and weights of rows with the factors of ``class_weight`` in them."""
+        factors = class_factors(self.class_weight, self.classes_, weight @ Q)
+        if factors is None:
+            return Q, weight
+        Q = Q * factors
+        whole = Q.sum(axis=1)
+        weight = weight * whole
+        check_some_weight(weight)
+        return Q / np.where(whole > 0, whole, 1.0)[:, None], weight
 
     def _set_classes(self, classes: npt.NDArray[Any]) -> None:
         self.classes_, self.n_classes_ = classes, int(classes.size)

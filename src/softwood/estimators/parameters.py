@@ -16,9 +16,12 @@ from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
+from softwood.answers import ROUTINGS
 from softwood.split import SPLITS
 from softwood.train.recipe import STARTS, TRAININGS, Recipe
 from softwood.tree import Tree
+
+MAX_THREADS = 4096  # what a larger n_jobs means: the answers are the same
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,8 @@ def start() -> Rule:
 RULES: dict[str, Rule] = {
     "training": choice(*TRAININGS),
     "split": choice(*SPLITS),
+    "leaves": choice("constant", "linear"),
+    "routing": choice(*ROUTINGS),
     "max_depth": integer(0).or_(None),
     "init": start(),
     "warm_start": flag(),
@@ -105,16 +110,22 @@ RULES: dict[str, Rule] = {
     "max_leaf_nodes": integer(2).or_(None),
     "max_bins": integer(2, 255),
     "ccp_alpha": real(),
+    "smoothing": real(),
     "verbose": Rule("True, False or an integer >= 0", lambda value: isinstance(value, bool) or integer(0).holds(value)),
 }
 
 
 def check_parameters(parameters: Mapping[str, Any]) -> None:
     """Raise one sentence for the first parameter that breaks its rule."""
-    for name, rule in RULES.items():
-        value = parameters[name]
-        if not rule.holds(value):
-            raise ValueError(f"{name} must be {rule.expected}; got {value!r}.")
+    for name in RULES:
+        if name in parameters:
+            check_parameter(name, parameters[name])
+
+
+def check_parameter(name: str, value: Any) -> None:
+    """Raise one sentence for a value that breaks the rule."""
+    if not RULES[name].holds(value):
+        raise ValueError(f"{name} must be {RULES[name].expected}; got {value!r}.")
 
 
 def recipe_of(parameters: Mapping[str, Any]) -> Recipe:
@@ -181,7 +192,7 @@ def threads_of(n_jobs: int | None) -> int:
     """How many threads n_jobs means here, inside joblib's parallel calls as well."""
     if n_jobs is not None and (not is_integer(n_jobs) or n_jobs == 0):
         raise ValueError(f"n_jobs must be None or an integer other than 0; got {n_jobs!r}.")
-    return int(effective_n_jobs(n_jobs))
+    return min(int(effective_n_jobs(n_jobs)), MAX_THREADS)
 
 
 def generator_of(random_state: int | np.random.RandomState | None) -> np.random.Generator:

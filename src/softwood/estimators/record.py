@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from softwood.record import (
     entry,
     kind_of,
     listing,
+    number,
     numbers,
     section,
     text,
@@ -39,6 +41,8 @@ def estimator_record(estimator: Any) -> Record:
         "n_iter": int(estimator.n_iter_),
         "history": estimator.history_.tolist(),
         "feature_importances": estimator.feature_importances_.tolist(),
+        "agreement": None if math.isnan(estimator.agreement_) else estimator.agreement_,
+        "seed": estimator.seed_,
         "tree": tree_record(estimator.tree_),
     }
 
@@ -57,6 +61,8 @@ def restored(cls: type[Estimator], record: Record) -> Estimator:
     estimator.n_iter_ = whole_number(record, "n_iter", 1, 2**62)
     estimator.history_ = numbers(record, "history", 1)
     estimator.feature_importances_ = numbers(record, "feature_importances", 1)
+    estimator.agreement_ = math.nan if record.get("agreement") is None else number(record, "agreement")
+    estimator.seed_ = whole_number({"seed": 0} | record, "seed", 0, 2**31 - 1)  # files of 0.1.0 lack both
     estimator.tree_ = tree_from_record(entry(record, "tree"))
     sizes = {"tree": estimator.tree_.n_features, "feature_importances": estimator.feature_importances_.size}
     for what, size in sizes.items():

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from softwood.estimators._base import AbstractTreeEstimator, FloatArray
+from softwood.estimators.target_encodings import ENCODINGS
 from softwood.estimators.target_units import TargetUnits
 from softwood.estimators.validation import read_numbers
 from softwood.impurity import AbstractImpurity
-from softwood.targets import DenseTargets, centred_moments
+from softwood.targets import DenseTargets
 from softwood.tree import Tree
 
 
@@ -29,8 +30,10 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
     split : {"linear", "axis"}, default="linear"
         What a question looks at: a weighted sum of the columns, or one column. ``training="cart"`` always asks
         about one column; for now only it can.
-    impurity : {"variance"} or AbstractImpurity, default="variance"
-        What training lowers: "variance" is the squared error of the leaves' means.
+    impurity : {"variance", "poisson", "gamma"} or AbstractImpurity, default="variance"
+        What training lowers: "variance" is the squared error of the leaves' means; "poisson" is half their Poisson
+        deviance, for counts and rates (y >= 0); "gamma" is half their gamma deviance, for sizes whose ratios matter
+        (y > 0). The internal search judges by the same loss.
     training : {"global", "grow", "greedy", "cart"}, default="global"
         "global" trains all questions of the tree at once by the exact gradient of the expected impurity, starting
         from a CART tree; "grow" does so from two levels on, growing where leaves stay impure and pruning what is
@@ -92,6 +95,17 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         The most bins of a column, from 2 to 255. A column with no more distinct values keeps exact thresholds.
     ccp_alpha : float, default=0.0
         Cost-complexity pruning: the impurity per unit of all weight that one more leaf must be worth.
+    smoothing : float, default=0.0
+        Shrinks what leaves answer toward the nodes above them: what a node says beyond its parent is divided by
+        1 + smoothing / weight of the parent.
+    leaves : {"constant", "linear"}, default="constant"
+        What a leaf answers: its mean, or a linear model of the columns fitted to its rows by ridge regression, drawn
+        to the model of the node above and held within the leaf's targets.
+    routing : {"hard", "soft", "likeliest", "sampled"}, default="hard"
+        How a row finds its answer: "hard" follows one path, at each question the likelier child; "soft" weights the
+        answers of all leaves by the probability of reaching them; "likeliest" takes the one leaf reached with
+        the largest probability; "sampled" draws a leaf by these probabilities, from ``random_state`` and the row's
+        content, so that equal rows draw the same. May be set after fitting.
     n_jobs : int or None, default=None
         Threads; None is 1 outside a joblib context and -1 all cores. The tree has the same bits whatever it is.
     random_state : int, RandomState instance or None, default=None
@@ -104,7 +118,8 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
     ----------
     tree_ : softwood.tree.Tree
         The tree: frozen arrays in the user's units, with the statistics of every node, here sums of
-        w * (1, t, t^2) for t = y minus its mean.
+        w * (1, t, t^2) for t = y minus its mean; with "poisson" of w * (1, y, y log y), with "gamma" of
+        w * (1, y, log y).
     n_outputs_ : int
         1.
     n_features_in_ : int
@@ -116,6 +131,11 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         weight times the spread of the column; sums to 1.
     history_ : ndarray of shape (n_steps,)
         The objective per unit of weight after each step.
+    agreement_ : float
+        How far hard and soft answers agree: R2 of the hard answers to the training rows from the soft ones (of at
+        most 4096 rows). NaN after loading a file that does not say.
+    seed_ : int
+        What ``routing="sampled"`` draws from.
     n_iter_ : int
         Steps taken; 1 where training takes no steps.
 
@@ -133,8 +153,8 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
     4
     """
 
-    _impurities: ClassVar[tuple[str, ...]] = ("variance",)
-    _judge: ClassVar[Literal["classes", "numbers"]] = "numbers"
+    _impurities: ClassVar[tuple[str, ...]] = ("variance", "poisson", "gamma")
+    _encoding: ClassVar[str] = "numbers"
 
     def __init__(
         self,
@@ -167,6 +187,9 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         max_leaf_nodes: int | None = None,
         max_bins: int = 255,
         ccp_alpha: float = 0.0,
+        smoothing: float = 0.0,
+        leaves: str = "constant",
+        routing: str = "hard",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool | int = 0,
@@ -199,12 +222,15 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         self.max_leaf_nodes = max_leaf_nodes
         self.max_bins = max_bins
         self.ccp_alpha = ccp_alpha
+        self.smoothing = smoothing
+        self.leaves = leaves
+        self.routing = routing
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
     def predict(self, X: Any) -> FloatArray:
-        """Return the value of each row's leaf.
+        """Return the value of each row's leaf, or of all leaves by ``routing="soft"``.
 
         Parameters
         ----------
@@ -216,12 +242,21 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
         y : ndarray of shape (n_samples,)
             In the units of the targets.
         """
-        leaf = self._leaf(X)
-        return self.tree_.values[:, 0][leaf]
+        return self._asked(X, lambda routing: routing.answers)[:, 0]
 
     def _key(self, y: Any, weight: FloatArray) -> tuple[npt.NDArray[Any], FloatArray]:
         return read_numbers(y), weight
 
     def _targets(self, key: npt.NDArray[Any], weight: FloatArray) -> tuple[DenseTargets, TargetUnits]:
-        targets, center, scale = centred_moments(key, weight)
-        return targets, TargetUnits(center, scale)
+        encoding = self._impurity().encoding or self._encoding
+        if self.leaves == "linear" and encoding != "numbers":
+            raise ValueError(
+                f"leaves='linear' needs impurity='variance', because lines are fitted by squared errors; got "
+                f"impurity={self.impurity!r}. Use leaves='constant', or impurity='variance'."
+            )
+        return ENCODINGS[encoding](key, weight)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self.impurity in ("poisson", "gamma")
+        return tags

@@ -30,6 +30,13 @@ def read_training(estimator: BaseEstimator, X: Any, y: Any) -> tuple[npt.NDArray
     return X, y
 
 
+def read_training_rows(estimator: BaseEstimator, X: Any) -> npt.NDArray[Any]:
+    """X to fit on, without targets; remembers the number and the names of the columns."""
+    X = _checked(estimator, X, reset=True)
+    check_finite(estimator, X)
+    return X  # type: ignore[no-any-return]
+
+
 def read_numbers(y: npt.NDArray[Any]) -> FloatArray:
     """(n,) a regressor's targets in float64."""
     try:

@@ -14,10 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from softwood.lines import Lines
 from softwood.question import AbstractQuestions, Linears
 from softwood.tree import Tree
 
@@ -97,7 +99,8 @@ def _branches(tree: Tree, node: int, indent: str) -> list[tuple[int, str, str]]:
 def _line(tree: Tree, node: int, words: Words, folded: bool) -> str:
     rows = _rows(tree.statistics[node], tree.values.shape[1])
     if tree.topology.is_leaf[node]:
-        return f"{_answer(tree.values[node], words)}  [{rows}]"
+        said = _answer(tree.values[node], words) if tree.lines is None else _line_answer(tree.lines, node, words)
+        return f"{said}  [{rows}]"
     if folded:
         return f"{_answer(tree.values[node], words)}  [{rows}; {_questions_below(tree, node)} folded]"
     table, k = tree.question(node)
@@ -120,6 +123,13 @@ def _answer(value: FloatArray, words: Words) -> str:
     return shares if len(order) <= MAX_CLASSES else f"{shares}, ..."
 
 
+def _line_answer(lines: Lines, node: int, words: Words) -> str:
+    """A linear leaf, and the limits it is held in."""
+    offset, low, high = (f"{each[node]:.{words.digits}g}" for each in (lines.offset, lines.low, lines.high))
+    terms = _terms(lines.slopes[node], np.flatnonzero(lines.slopes[node]), words)
+    return " ".join([offset, *terms, f"within {low} to {high}"]) if terms else offset
+
+
 def _questions_below(tree: Tree, node: int) -> str:
     count, level = 0, [node]
     while level:
@@ -137,14 +147,18 @@ def question_text(table: AbstractQuestions, k: int, words: Words) -> str:
 
 @question_text.register
 def _(table: Linears, k: int, words: Words) -> str:
-    weights = table.weights[k]
-    used = table.features(k)
+    shown = _terms(table.weights[k], table.features(k), words)
+    left = " ".join(shown).removeprefix("+ ") or "0"
+    return f"{left} > {0.0 - table.bias[k]:.4g}"
+
+
+def _terms(weights: FloatArray, used: npt.NDArray[Any], words: Words) -> list[str]:
+    """The terms of a weighted sum, the largest first; the smallest are only counted."""
     order = used[np.argsort(-np.abs(weights[used]) * words.spreads[used], kind="stable")]
     shown = [_term(float(weights[j]), words.features[j]) for j in order[: words.max_terms]]
     if order.size > words.max_terms:
         shown.append(f"+ {order.size - words.max_terms} more")
-    left = " ".join(shown).removeprefix("+ ") or "0"
-    return f"{left} > {0.0 - table.bias[k]:.4g}"
+    return shown
 
 
 def _term(weight: float, name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -63,9 +64,23 @@ def grow_compiled(
     source: ArraySource, impurity: AbstractImpurity, limits: GrowLimits, max_bins: int, n_threads: int
 ) -> GrownTree:
     """Growth in the compiled core."""
-    bins, targets = source.bins(max_bins), source.targets
+    targets, shared = source.targets, core_call(source, impurity, limits, max_bins, n_threads)
+    classes, _ = targets.core()
+    if classes is None:
+        grown = _core.grow_dense(*shared, targets.dense())
+    else:
+        grown = _core.grow_coded(*shared, classes, targets.weight, targets.d)
+    arity, feature, threshold, statistics = grown
+    return GrownTree(arity, feature, threshold, statistics.reshape(arity.size, -1))
+
+
+def core_call(
+    source: ArraySource, impurity: AbstractImpurity, limits: GrowLimits, max_bins: int, n_threads: int
+) -> tuple[Any, ...]:
+    """What every kernel on binned columns is given first."""
+    bins = source.bins(max_bins)
     parameter = (*impurity.core_parameters(), 0.0)[0]
-    shared = (
+    return (
         bins.codes,
         bins.offsets,
         bins.low,
@@ -76,13 +91,6 @@ def grow_compiled(
         limits.as_tuple(),
         n_threads,
     )
-    classes, _ = targets.core()
-    if classes is None:
-        grown = _core.grow_dense(*shared, targets.dense())
-    else:
-        grown = _core.grow_coded(*shared, classes, targets.weight, targets.d)
-    arity, feature, threshold, statistics = grown
-    return GrownTree(arity, feature, threshold, statistics.reshape(arity.size, -1))
 
 
 def _total_weight(source: ArraySource) -> float:

@@ -64,17 +64,24 @@ def _median_cut(
     if len(Z) < 2:
         return _blind(noise)
     share = w / w.sum()
-    centred = Z - share @ Z
+    root = np.sqrt(share)
     target = s @ wish / np.maximum(w, 1e-300)
-    cross = (share * (target - share @ target)) @ centred
-    covariance = (centred * share[:, None]).T @ centred
-    direction = np.linalg.solve(covariance + RIDGE * np.eye(p), cross) + 1e-3 * np.linalg.norm(cross) * noise
+    direction = _ridge(root[:, None] * (Z - share @ Z), root * (target - share @ target))
+    direction += 1e-3 * np.linalg.norm(direction) * noise
     score = Z @ direction
     spread = float(np.sqrt(share @ (score - share @ score) ** 2))
     if spread < 1e-12:
         return _blind(noise)
     direction *= SHARPNESS / spread
     return direction, -_weighted_median(Z @ direction, w)
+
+
+def _ridge(A: FloatArray, b: FloatArray) -> FloatArray:
+    """A^T (A A^T + RIDGE)^-1 b = (A^T A + RIDGE)^-1 A^T b, by the smaller of the two systems."""
+    n, p = A.shape
+    if n < p:
+        return np.asarray(A.T @ np.linalg.solve(A @ A.T + RIDGE * np.eye(n), b))
+    return np.asarray(np.linalg.solve(A.T @ A + RIDGE * np.eye(p), A.T @ b))
 
 
 def _blind(noise: FloatArray) -> tuple[FloatArray, float]:

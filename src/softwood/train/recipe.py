@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
+from softwood.impurity import Gamma, Poisson
 from softwood.source import ArraySource
 from softwood.split import SPLITS, AbstractSplit
 from softwood.train.base import AbstractTrainer, Chain
 from softwood.train.best_of import BestOf
 from softwood.train.engine import engine_for
 from softwood.train.evolve import Evolve
+from softwood.train.fit_lines import FitLines
 from softwood.train.given import Given
 from softwood.train.grow_greedy import GrowGreedy
 from softwood.train.grow_hard import GrowHard
@@ -26,7 +28,8 @@ from softwood.train.penalty import AbstractPenalty, AxisPenalty, Lasso, Penalise
 from softwood.train.prune import Prune
 from softwood.train.refine import Descend, Lbfgs, MakesEngine, Refine, Watch
 from softwood.train.sampled import Sampled
-from softwood.train.select import Folds, Select, Stage, class_losses, number_losses
+from softwood.train.select import Folds, Judge, Select, Stage, class_losses, number_losses, own_losses
+from softwood.train.smooth import Smooth
 from softwood.tree import Tree
 
 Auto = Literal["auto"]
@@ -35,6 +38,12 @@ SEARCHED_ROWS = 50_000  # rows above which sums over all rows cost as much as st
 QUICK = 2  # a candidate of the search takes half the steps
 DECAYS = (0.02, 0.05, 0.2, 0.4, 1.0)  # alternatives to the first decay, 0.1
 PROJECTED_DECAYS = (0.1, 0.4)  # decays of the second start
+JUDGES: dict[str, Judge] = {  # by the encoding of the targets
+    "classes": class_losses,
+    "numbers": number_losses,
+    "poisson": partial(own_losses, impurity=Poisson()),
+    "gamma": partial(own_losses, impurity=Gamma()),
+}
 
 
 @dataclass(frozen=True)
@@ -67,7 +76,9 @@ class Recipe:
     max_leaf_nodes: int | None = None
     max_bins: int = 255
     ccp_alpha: float = 0.0
-    judge: Literal["classes", "numbers"] = "numbers"  # what the search counts on held-out rows
+    smoothing: float = 0.0
+    leaves: Literal["constant", "linear"] = "constant"
+    judge: str = "numbers"  # what the search counts on held-out rows: a name in JUDGES
 
 
 @dataclass(frozen=True)
@@ -81,7 +92,8 @@ class Setting:
 
 def trainer_of(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
     """The chain that a recipe means for this data."""
-    return TRAININGS[recipe.training](recipe, source)
+    trainer = TRAININGS[recipe.training](recipe, source)  # a search judges by constants: level, and half the time
+    return Chain([trainer, FitLines()]) if recipe.leaves == "linear" else trainer
 
 
 def _cart(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
@@ -98,8 +110,7 @@ def _global(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
     if not searched(recipe, source):
         return build(first, False)
     stages = _stages(recipe, source.n)
-    judge = {"classes": class_losses, "numbers": number_losses}[recipe.judge]
-    return Select(first, stages, build, judge, _folds(source.n))
+    return Select(first, stages, build, JUDGES[recipe.judge], _folds(source.n))
 
 
 def _evolving(recipe: Recipe, source: ArraySource) -> AbstractTrainer:
@@ -247,6 +258,8 @@ def _finish(recipe: Recipe, *, refined: bool) -> list[AbstractTrainer]:
         chain.append(Harden(values, recipe.min_samples_leaf, recipe.min_weight_fraction_leaf))
     if recipe.ccp_alpha > 0:
         chain.append(Prune(recipe.ccp_alpha))
+    if recipe.smoothing > 0:
+        chain.append(Smooth(recipe.smoothing))
     return chain
 
 

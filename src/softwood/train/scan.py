@@ -83,8 +83,11 @@ class ArrayGrower:
         self.bins, self.s, self.copies = bins, s, copies.astype(np.float64)
         self.impurity, self.limits = impurity, limits
 
-    def grow(self) -> GrownTree:
+    def grow(self, first: Cut | None = None) -> GrownTree:
+        """Grow a tree; the first question is given, or searched like the others."""
         root = self._examined(np.arange(self.bins.n), 0)
+        if first is not None and self._is_open(root):
+            root.cut = first
         waiting, made, n_leaves = [(self._rank(root), 0, root)] if root.cut else [], 1, 1
         while waiting and n_leaves != self.limits.max_leaf_nodes:
             node = heapq.heappop(waiting)[2]

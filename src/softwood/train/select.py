@@ -137,7 +137,13 @@ def number_losses(tree: Tree, source: ArraySource) -> FloatArray:
     return np.asarray(np.mean([w * v[:, 0] ** 2 - 2 * wy * v[:, 0] + wyy for v in _answers(tree, source)], axis=0))
 
 
+def own_losses(tree: Tree, source: ArraySource, impurity: AbstractImpurity) -> FloatArray:
+    """The loss that the impurity itself stands for."""
+    s = source.targets.dense()
+    return np.asarray(np.mean([impurity.loss(s, v) for v in _answers(tree, source)], axis=0))
+
+
 def _answers(tree: Tree, source: ArraySource) -> tuple[FloatArray, FloatArray]:
     """The hard and the soft answer to each row."""
-    X, leaves = source.X[source.order], tree.topology.leaves
-    return tree.values[tree.apply(X)], tree.reach(X)[:, leaves] @ tree.values[leaves]
+    X = source.X[source.order]
+    return tree.answers_at(tree.apply(X), X), tree.soft_answers(X)
