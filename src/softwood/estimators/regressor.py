@@ -54,7 +54,7 @@ class TreeRegressor(RegressorMixin, AbstractTreeEstimator):
     weight_decay : float or "auto", default="auto"
         How strongly each step shrinks the weights of the questions.
     l1 : float, default=0.0
-        How strongly each step pulls the weights of the questions to exact zeros; 0.3 to 1 leaves columns out.
+        How strongly each step pulls the weights of the questions to exact zeros; 0.1 to 0.3 leaves columns out.
     axis_penalty : float, default=0.0
         How strongly, rising to this by the last step, all weights of a question but its largest are shrunk; in the end
         they are set to 0, so that each question asks about one column. That loses points: ``training="cart"`` is
