@@ -218,7 +218,7 @@ def test_depth_twenty_holds_no_more_leaves_than_rows(kind, y, training):
         ("max_depth", -1, "max_depth must be an integer >= 0 or None; got -1"),
         ("max_depth", 2.5, "max_depth must be an integer"),
         ("max_depth", True, "max_depth must be an integer"),
-        ("training", "boost", "training must be one of 'global', 'greedy', 'cart'; got 'boost'"),
+        ("training", "boost", "training must be one of 'global', 'grow', 'greedy', 'cart'; got 'boost'"),
         ("split", "round", "split must be one of"),
         ("impurity", "newton", "impurity must be one of 'gini', 'entropy' or an instance of AbstractImpurity"),
         ("impurity", 3, "impurity must be one of"),

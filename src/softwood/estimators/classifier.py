@@ -65,6 +65,12 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         How many starts global training tries; the one with the best objective is kept.
     weight_decay : float or "auto", default="auto"
         How strongly each step shrinks the weights of the questions.
+    l1 : float, default=0.0
+        How strongly each step pulls the weights of the questions to exact zeros; 0.1 to 0.3 leaves columns out.
+    axis_penalty : float, default=0.0
+        How strongly, rising to this by the last step, all weights of a question but its largest are shrunk; in the end
+        they are set to 0, so that each question asks about one column. That loses points: ``training="cart"`` is
+        often the better axis-aligned tree.
     max_iter : int or "auto", default="auto"
         Steps of global or greedy training.
     batch_size : int or "auto", default="auto"
@@ -183,6 +189,8 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         search: bool | str = "auto",
         n_starts: int = 1,
         weight_decay: float | str = "auto",
+        l1: float = 0.0,
+        axis_penalty: float = 0.0,
         max_iter: int | str = "auto",
         batch_size: int | str = "auto",
         learning_rate: float | str = "auto",
@@ -217,6 +225,8 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         self.search = search
         self.n_starts = n_starts
         self.weight_decay = weight_decay
+        self.l1 = l1
+        self.axis_penalty = axis_penalty
         self.max_iter = max_iter
         self.batch_size = batch_size
         self.learning_rate = learning_rate

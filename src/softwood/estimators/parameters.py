@@ -96,6 +96,8 @@ RULES: dict[str, Rule] = {
     "search": flag().or_("auto"),
     "n_starts": integer(1),
     "weight_decay": real().or_("auto"),
+    "l1": real(),
+    "axis_penalty": real(),
     "max_iter": integer(1).or_("auto"),
     "batch_size": integer(1).or_("auto"),
     "learning_rate": positive().or_("auto"),
@@ -172,8 +174,22 @@ def recipe_of(parameters: Mapping[str, Any]) -> Recipe:
             "max_features_per_split needs training='global' and split='linear'; got "
             f"training={recipe.training!r} and split={recipe.split!r}. Leave it out."
         )
+    _check_penalties(recipe)
     _check_start(recipe, bool(parameters["warm_start"]))
     return recipe
+
+
+def _check_penalties(recipe: Recipe) -> None:
+    """Penalties follow Adam's steps; the best tree on held-out rows may be one that has not been snapped."""
+    if recipe.solver == "lbfgs" and (recipe.l1 > 0 or recipe.axis_penalty > 0):
+        raise ValueError(
+            "l1 and axis_penalty need solver='adam'; got solver='lbfgs'. Use solver='adam', or leave them 0."
+        )
+    if recipe.early_stopping and recipe.axis_penalty > 0:
+        raise ValueError(
+            "axis_penalty needs early_stopping=False, because only the last step leaves one column to a question; "
+            "got early_stopping=True. Leave one of them out."
+        )
 
 
 def _check_start(recipe: Recipe, warm_start: bool) -> None:

@@ -25,9 +25,10 @@ from softwood.train.grow_hard import GrowHard
 from softwood.train.grow_projected import GrowProjected
 from softwood.train.grow_random import GrowRandom
 from softwood.train.harden import Harden
+from softwood.train.penalty import AbstractPenalty, AxisPenalty, Lasso, Penalised
 from softwood.train.polish import Polish
 from softwood.train.prune import Prune
-from softwood.train.refine import Descend, Lbfgs, Refine, Watch
+from softwood.train.refine import Descend, Lbfgs, MakesEngine, Refine, Watch
 from softwood.train.sampled import Sampled
 from softwood.train.search import CoordinateDescent, LocalSearch
 from softwood.train.select import Folds, Judge, Select, Stage, class_losses, number_losses, own_losses
@@ -69,6 +70,8 @@ class Recipe:
     solver: Literal["adam", "lbfgs"] = "adam"
     gradient: Literal["exact", "sampled"] = "exact"
     n_draws: int = 1
+    l1: float = 0.0
+    axis_penalty: float = 0.0
     early_stopping: bool = False
     validation_fraction: float = 0.1
     n_iter_no_change: int = 10
@@ -245,7 +248,7 @@ def _builder(recipe: Recipe, source: ArraySource) -> Callable[[Setting, bool], A
 
 def _refined(recipe: Recipe, source: ArraySource, setting: Setting, n_steps: int) -> AbstractTrainer:
     """A start, and global training from it."""
-    optimizer: Descend | Lbfgs = replace(_descent(recipe, source, setting.decay), n_steps=n_steps)
+    optimizer: Descend | Lbfgs = _descent(recipe, source, setting.decay, n_steps)
     if recipe.solver == "lbfgs":
         optimizer = Lbfgs(n_steps, setting.decay * 1e-2, recipe.tol * 1e-2)
     watch = None
@@ -328,16 +331,29 @@ def _finish(recipe: Recipe, *, refined: bool) -> list[AbstractTrainer]:
     return chain
 
 
-def _descent(recipe: Recipe, source: ArraySource, decay: float) -> Descend:
+def _descent(recipe: Recipe, source: ArraySource, decay: float, n_steps: int | None = None) -> Descend:
     """Steps, batch and rate."""
-    steps = 1000 if recipe.solver == "adam" else 200
+    if n_steps is None:
+        usual = 1000 if recipe.solver == "adam" else 200
+        n_steps = usual if recipe.max_iter == "auto" else recipe.max_iter
     return Descend(
-        steps if recipe.max_iter == "auto" else recipe.max_iter,
+        n_steps,
         _batch_size(source.n) if recipe.batch_size == "auto" else recipe.batch_size,
         0.15 if recipe.learning_rate == "auto" else recipe.learning_rate,
         decay,
-        engine=engine_for if recipe.gradient == "exact" else Sampled(recipe.n_draws),
+        engine=_engine(recipe, n_steps),
     )
+
+
+def _engine(recipe: Recipe, n_steps: int) -> MakesEngine:
+    """Gradients, and what follows each step."""
+    plain = engine_for if recipe.gradient == "exact" else Sampled(recipe.n_draws)
+    penalties: list[AbstractPenalty] = []
+    if recipe.l1 > 0:
+        penalties.append(Lasso(recipe.l1))
+    if recipe.axis_penalty > 0:
+        penalties.append(AxisPenalty(recipe.axis_penalty))
+    return Penalised(plain, penalties, n_steps) if penalties else plain
 
 
 def _batch_size(n: int) -> int:

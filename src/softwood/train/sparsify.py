@@ -40,7 +40,7 @@ class Sparsify(AbstractTrainer):
         topology, split = tree.topology, Linear()
         if topology.n_nodes == 1:
             return tree
-        theta = split.soften(asked_of(tree, topology.internal), source.units, run.rng).astype(np.float32)
+        theta = split.soften(asked_of(tree, topology.internal, topology), source.units, run.rng).astype(np.float32)
         engine = engine_for(source, topology, split, impurity, 0.0)
         for count in stages(source.p, self.most):
             mask = largest(theta.reshape(-1, source.p + 1), count)
