@@ -21,6 +21,7 @@ from softwood.train.grow_projected import GrowProjected
 from softwood.train.harden import Harden
 from softwood.train.prune import Prune
 from softwood.train.refine import Descend, Lbfgs, Refine, Watch
+from softwood.train.refine_lines import RefineLines
 from softwood.train.select import Folds, Select, Stage, class_losses, number_losses
 from softwood.train.smooth import Smooth
 
@@ -168,7 +169,7 @@ def _builder(recipe: Recipe, source: ArraySource) -> Callable[[Setting, bool], A
         starts = [replace(setting, start="projected") for _ in range(recipe.n_starts - 1)]
         trainers = [_refined(recipe, source, each, full) for each in (setting, *starts)]
         best = trainers[0] if len(trainers) == 1 else BestOf(trainers)
-        return Chain([best, *_finish(recipe, refined=True)])
+        return Chain([best, *_refined_for_lines(recipe, source, setting), *_finish(recipe, refined=True)])
 
     return build
 
@@ -184,6 +185,16 @@ def _refined(recipe: Recipe, source: ArraySource, setting: Setting, n_steps: int
     depth = setting.depth if recipe.max_leaf_nodes is None else None
     start = GrowProjected(depth) if setting.start == "projected" and depth else _grow(recipe, setting.depth)
     return Chain([start, Refine(depth, _split(recipe), optimizer, watch)])
+
+
+def _refined_for_lines(recipe: Recipe, source: ArraySource, setting: Setting) -> list[AbstractTrainer]:
+    """Fewer, smaller and shorter steps: the questions are good already, and each step solves a system per leaf."""
+    if recipe.leaves == "constant":
+        return []
+    full = _descent(recipe, source, setting.decay)
+    batch_size = 512 if recipe.batch_size == "auto" else recipe.batch_size
+    steps = replace(full, n_steps=max(1, 3 * full.n_steps // 10), rate=full.rate / 3, batch_size=batch_size)
+    return [RefineLines(_split(recipe), steps)]
 
 
 def _grow(recipe: Recipe, depth: int | None) -> AbstractTrainer:
