@@ -108,6 +108,12 @@ class ArraySource:
             self.X, self.order[rows], self.copies[rows], self.content[rows], self.targets.take(rows), self.n_threads
         )
 
+    def with_targets(self, targets: AbstractTargets) -> ArraySource:
+        """The same rows, measured the same way, with other statistics."""
+        other = ArraySource(self.X, self.order, self.copies, self.content, targets, self.n_threads)
+        other.__dict__.update(units=self.units, Z=self.Z)  # cached properties: made once for both
+        return other
+
     def chunks(self, size: int) -> Iterator[ArraySource]:
         """The rows in parts of at most ``size``."""
         for first in range(0, self.n, size):

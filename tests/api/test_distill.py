@@ -125,3 +125,20 @@ def test_a_lesson_may_start_from_a_tree_or_from_the_last_lesson():
     assert (again.predict(X) == first.predict(X)).mean() > 0.97
     went_on = tree(warm_start=True).distill(teacher, X).set_params(max_iter=1, learning_rate=1e-9).distill(teacher, X)
     assert (went_on.predict(X) == first.predict(X)).mean() > 0.97
+
+
+def test_true_labels_are_averaged_with_the_teacher():
+    teacher, labels = forest(), np.roll(NAMES[y], 7)
+    student = tree(training="cart").distill(teacher, X, y=labels)
+    expected = (teacher.predict_proba(X) + (labels[:, None] == NAMES)).sum(axis=0) / 2
+    np.testing.assert_allclose(student.tree_.statistics[0], expected)
+    copies = np.random.default_rng(0).integers(0, 4, len(X))
+    weighted = tree().distill(teacher, X, copies, y=labels)
+    copied = tree().distill(teacher, np.repeat(X, copies, axis=0), y=np.repeat(labels, copies))
+    np.testing.assert_array_equal(weighted.predict_proba(X), copied.predict_proba(X))
+
+
+@pytest.mark.parametrize(("labels", "said"), [(["rose"] * 150, "it has .*rose"), (["setosa"], "150 rows of X; got 1")])
+def test_labels_the_teacher_does_not_know_are_refused(labels, said):
+    with pytest.raises(ValueError, match=said):
+        tree().distill(forest(), X, y=labels)

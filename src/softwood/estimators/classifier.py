@@ -16,7 +16,7 @@ from softwood.estimators.labels import labels_from_record, labels_record
 from softwood.estimators.parameters import recipe_of, threads_of
 from softwood.estimators.progress import Progress, with_callbacks
 from softwood.estimators.target_units import TargetUnits
-from softwood.estimators.teacher import taught
+from softwood.estimators.teacher import averaged, taught
 from softwood.estimators.validation import check_some_weight, read_training_rows, read_weight
 from softwood.impurity import AbstractImpurity
 from softwood.record import REMEDY, ModelFileError, Record, section
@@ -110,12 +110,12 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         ``training="global"`` and ``split="linear"``; for one column ``split="axis"`` finds better trees.
     ccp_alpha : float, default=0.0
         Cost-complexity pruning: the impurity per unit of all weight that one more leaf must be worth.
-    class_weight : dict, "balanced" or None, default=None
-        A factor on the weights of each class's rows, by label; labels left out have 1. "balanced" gives every class
-        the same total weight.
     smoothing : float, default=0.0
         Shrinks what leaves answer toward the nodes above them: what a node says beyond its parent is divided by
         1 + smoothing / weight of the parent.
+    class_weight : dict, "balanced" or None, default=None
+        A factor on the weights of each class's rows, by label; labels left out have 1. "balanced" gives every class
+        the same total weight.
     routing : {"hard", "soft", "likeliest", "sampled"}, default="hard"
         How a row finds its answer: "hard" follows one path, at each question the likelier child; "soft" weights the
         class shares of all leaves by the probability of reaching them; "likeliest" takes the one leaf reached with
@@ -253,7 +253,7 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         self.verbose = verbose
 
     @with_callbacks
-    def distill(self, teacher: Any, X: Any, sample_weight: Any = None) -> Self:
+    def distill(self, teacher: Any, X: Any, sample_weight: Any = None, *, y: Any = None) -> Self:
         """Fit the tree to another classifier's class probabilities instead of labels.
 
         The rows need no labels, and may be more than the teacher was fitted to: the tree learns what the teacher
@@ -267,6 +267,9 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
             The rows, with the columns that the teacher was fitted to.
         sample_weight : array-like of shape (n_samples,), default=None
             A weight of k is the row k times; a row of weight 0 is not there.
+        y : array-like of shape (n_samples,), default=None
+            True labels, where they are known: the tree is then fitted halfway between them and the teacher, which is
+            usually better.
 
         Returns
         -------
@@ -278,9 +281,12 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         weight = read_weight(sample_weight, rows.shape[0])
         Q, classes = taught(teacher, X, rows.shape[1])
         self._set_classes(classes)
+        key = np.zeros(len(rows), dtype=np.int64)
+        if y is not None:
+            Q, key = averaged(Q, y, classes)
         Q, weight = self._weighted(Q, weight)
         n_threads = threads_of(self.n_jobs)
-        order, copies, content, weight = canonical_rows(rows, np.zeros(len(rows)), weight, n_threads)
+        order, copies, content, weight = canonical_rows(rows, key, weight, n_threads)
         source = ArraySource(rows, order, copies, content, soft_labels(Q[order], weight), n_threads)
         self._grow(source, TargetUnits(), recipe, Progress(self, X, None, 1.0))
         return self

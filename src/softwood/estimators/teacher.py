@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -27,6 +27,19 @@ def taught(teacher: Any, X: Any, width: int) -> tuple[FloatArray, npt.NDArray[An
         raise NotFittedError(f"teacher must be fitted; this {name} is not. Call its fit first.") from None
     _check_width(teacher, width)
     return _checked(np.asarray(ask(X)), np.asarray(teacher.classes_), name)
+
+
+def averaged(Q: FloatArray, y: Any, classes: npt.NDArray[Any]) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+    """(n, K) halfway between probabilities and true labels, and the (n,) numbers of the labels' classes."""
+    labels = column_or_1d(y)
+    if len(labels) != len(Q):
+        raise ValueError(f"y must have one label for each of the {len(Q)} rows of X; got {len(labels)}.")
+    unknown = ~np.isin(labels, classes)
+    if unknown.any():
+        raise ValueError(f"y must hold classes that teacher knows; it has {labels[unknown][0]!r}. Leave such rows out.")
+    order = np.argsort(classes)
+    codes = order[np.searchsorted(classes, labels, sorter=order)]
+    return (Q + np.eye(classes.size)[codes]) / 2, codes
 
 
 def _check_width(teacher: Any, width: int) -> None:

@@ -29,6 +29,7 @@ from softwood.train.penalty import AbstractPenalty, AxisPenalty, Lasso, Penalise
 from softwood.train.polish import Polish
 from softwood.train.prune import Prune
 from softwood.train.refine import Descend, Lbfgs, MakesEngine, Refine, Watch
+from softwood.train.refine_lines import RefineLines
 from softwood.train.sampled import Sampled
 from softwood.train.search import CoordinateDescent, LocalSearch
 from softwood.train.select import Folds, Judge, Select, Stage, class_losses, number_losses, own_losses
@@ -241,7 +242,7 @@ def _builder(recipe: Recipe, source: ArraySource) -> Callable[[Setting, bool], A
         starts = [replace(setting, start="projected") for _ in range(recipe.n_starts - 1)]
         trainers = [_refined(recipe, source, each, full) for each in (setting, *starts)]
         best = trainers[0] if len(trainers) == 1 else BestOf(trainers)
-        return Chain([best, *_finish(recipe, refined=True)])
+        return Chain([best, *_refined_for_lines(recipe, source, setting), *_finish(recipe, refined=True)])
 
     return build
 
@@ -305,6 +306,16 @@ def _grow_greedily(recipe: Recipe, source: ArraySource, depth: int | None) -> Ab
         recipe.min_impurity_decrease,
         recipe.max_leaf_nodes,
     )
+
+
+def _refined_for_lines(recipe: Recipe, source: ArraySource, setting: Setting) -> list[AbstractTrainer]:
+    """Fewer, smaller and shorter steps: the questions are good already, and each step solves a system per leaf."""
+    if recipe.leaves == "constant":
+        return []
+    full = _descent(recipe, source, setting.decay)
+    batch_size = 512 if recipe.batch_size == "auto" else recipe.batch_size
+    steps = replace(full, n_steps=max(1, 3 * full.n_steps // 10), rate=full.rate / 3, batch_size=batch_size)
+    return [RefineLines(split_of(recipe), steps)]
 
 
 def _grow(recipe: Recipe, depth: int | None) -> AbstractTrainer:
