@@ -101,12 +101,12 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         The most bins of a column, from 2 to 255. A column with no more distinct values keeps exact thresholds.
     ccp_alpha : float, default=0.0
         Cost-complexity pruning: the impurity per unit of all weight that one more leaf must be worth.
-    class_weight : dict, "balanced" or None, default=None
-        A factor on the weights of each class's rows, by label; labels left out have 1. "balanced" gives every class
-        the same total weight.
     smoothing : float, default=0.0
         Shrinks what leaves answer toward the nodes above them: what a node says beyond its parent is divided by
         1 + smoothing / weight of the parent.
+    class_weight : dict, "balanced" or None, default=None
+        A factor on the weights of each class's rows, by label; labels left out have 1. "balanced" gives every class
+        the same total weight.
     routing : {"hard", "soft", "likeliest", "sampled"}, default="hard"
         How a row finds its answer: "hard" follows one path, at each question the likelier child; "soft" weights the
         class shares of all leaves by the probability of reaching them; "likeliest" takes the one leaf reached with
