@@ -14,9 +14,21 @@ from typing import Any
 import numpy as np
 
 import reference
+from softwood._namespace import array_namespace
 from softwood.impurity import AbstractImpurity, Entropy, Gamma, Gini, Newton, Poisson, Variance
 from softwood.question import Kernels, Linears, Networks, Thresholds
-from softwood.split import AbstractSplit, Axis, Flowing, Kernel, Layered, Linear, Multiway, Network, Pretransform
+from softwood.split import (
+    AbstractSplit,
+    Axis,
+    Custom,
+    Flowing,
+    Kernel,
+    Layered,
+    Linear,
+    Multiway,
+    Network,
+    Pretransform,
+)
 from softwood.split.dense import AbstractDense
 from softwood.targets import (
     AbstractTargets,
@@ -314,6 +326,36 @@ def _flowing(name: str, split: Flowing) -> SplitCase:
     return _case(name, split, scores, sharpened, offsets, TOPOLOGIES)
 
 
+def cone(theta: Any, X: Any) -> Any:
+    """A user's question: weights . x - |weight_0 x_0| + offset."""
+    xp = array_namespace(X)
+    return X @ theta[:-1] - xp.abs(X[:, 0] * theta[0]) + theta[-1]
+
+
+def cone_vjp(theta: Any, X: Any, z_bar: Any) -> Any:
+    xp = array_namespace(X)
+    bent = -xp.sign(theta[:1]) * xp.sum(z_bar * xp.abs(X[:, 0]))
+    straight = X.T @ z_bar
+    return xp.concat([straight[:1] + bent, straight[1:], xp.sum(z_bar)[None]])
+
+
+def n_cone(n_features: int) -> int:
+    return n_features + 1
+
+
+def cone_weights(n_features: int) -> list[bool]:
+    return [True] * n_features + [False]
+
+
+CONE = Custom(cone, cone_vjp, n_cone, is_weight=cone_weights)
+
+
+def _cone_scores(theta: list[Any], x: list[float], topology: Topology) -> list[Any]:
+    rows = [theta[start : start + len(x) + 1] for start in range(0, len(theta), len(x) + 1)]
+    sizes = [abs(x[0]) * (row[0] if row[0].real > 0 else -row[0]) for row in rows]
+    return [reference.layer([row], x)[0] - size for row, size in zip(rows, sizes, strict=True)]
+
+
 def _kernel(name: str, kernel: str, gamma: float, degree: int) -> SplitCase:
     """Four landmarks."""
 
@@ -400,6 +442,14 @@ SPLITS: list[SplitCase] = [
     replace(_flowing("flowing, relu", Flowing(3, "relu")), topologies=SOME),
     _kernel("kernel, rbf", "rbf", 0.1, 1),
     _kernel("kernel, polynomial", "polynomial", 0.4, 3),
+    _case(
+        "a user's functions",
+        CONE,
+        _cone_scores,
+        lambda theta, factor, topology, p: theta * factor,
+        lambda topology, p: slice(p, None, p + 1),
+        {name: BINARY[name] for name in ("leaf", "stump", "ragged")},
+    ),
     _layered("layered", LINEAR, _dense("below", Pretransform(2))),
 ]
 

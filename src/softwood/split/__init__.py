@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from softwood.split.axis import Axis
 from softwood.split.base import AbstractSplit, Asked, Units
+from softwood.split.custom import Custom
 from softwood.split.flowing import Flowing
 from softwood.split.kernel import Kernel
 from softwood.split.layered import Layered
@@ -11,6 +12,7 @@ from softwood.split.linear import Linear
 from softwood.split.multiway import Multiway
 from softwood.split.network import Network
 from softwood.split.pretransform import Pretransform
+from softwood.split.torch_module import torch_split
 
 SPLITS: dict[str, type[AbstractSplit]] = {
     "linear": Linear,
@@ -28,6 +30,7 @@ __all__ = [
     "AbstractSplit",
     "Asked",
     "Axis",
+    "Custom",
     "Flowing",
     "Kernel",
     "Layered",
@@ -36,4 +39,5 @@ __all__ = [
     "Network",
     "Pretransform",
     "Units",
+    "torch_split",
 ]
