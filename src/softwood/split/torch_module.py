@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ class _Module:
         return np.asarray(theta_bar.numpy())
 
     def n_theta(self, n_features: int) -> int:
-        return sum(parameter.numel() for parameter in self._made(n_features, 0).parameters())
+        return sum(parameter.numel() for parameter in _shape(self, n_features).parameters())
 
     def start(self, n_features: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:
         """The module's own start, drawn from our generator."""
@@ -71,13 +72,19 @@ class _Module:
     def _forward(self, theta: Any, X: Any) -> Any:
         """(n,) scores of one question."""
         torch = _torch()
-        module, start, named = self._made(X.shape[1], 0), 0, {}
+        module, start, named = _shape(self, X.shape[1]), 0, {}
         for name, parameter in module.named_parameters():
             stop = start + parameter.numel()
             named[name] = theta[start:stop].reshape(parameter.shape)
             start = stop
         rows = torch.as_tensor(np.array(X)).to(theta.dtype)
         return torch.func.functional_call(module, named, (rows,)).reshape(-1)
+
+
+@lru_cache(maxsize=16)
+def _shape(module: _Module, n_features: int) -> Any:
+    """A module whose parameters are always replaced: made once for each number of columns."""
+    return module._made(n_features, 0)
 
 
 def _torch() -> Any:
