@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -43,16 +44,17 @@ class _Module:
 
     def score(self, theta: Any, X: Any) -> npt.NDArray[Any]:
         torch = _torch()
-        with torch.no_grad():
+        with _one_thread(torch), torch.no_grad():
             scores = self._forward(torch.as_tensor(np.array(theta)), X)
         return np.asarray(scores.numpy())
 
     def score_vjp(self, theta: Any, X: Any, z_bar: Any) -> npt.NDArray[Any]:
         torch = _torch()
         variable = torch.as_tensor(np.array(theta)).requires_grad_(True)
-        scores = self._forward(variable, X)
-        cotangent = torch.as_tensor(np.array(z_bar)).to(scores.dtype)
-        (theta_bar,) = torch.autograd.grad(scores, variable, cotangent)
+        with _one_thread(torch):
+            scores = self._forward(variable, X)
+            cotangent = torch.as_tensor(np.array(z_bar)).to(scores.dtype)
+            (theta_bar,) = torch.autograd.grad(scores, variable, cotangent)
         return np.asarray(theta_bar.numpy())
 
     def n_theta(self, n_features: int) -> int:
@@ -85,6 +87,17 @@ class _Module:
 def _shape(module: _Module, n_features: int) -> Any:
     """A module whose parameters are always replaced: made once for each number of columns."""
     return module._made(n_features, 0)
+
+
+@contextmanager
+def _one_thread(torch: Any) -> Iterator[None]:
+    """The same bits wherever it runs, and no waiting for threads over a few hundred rows."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _torch() -> Any:
