@@ -77,10 +77,10 @@ def test_a_torch_module_parts_the_moons(training):
     X, y = make_moons(1500, noise=0.2, random_state=0)
     split = torch_split(perceptron)
     one, two = (
-        TreeClassifier(split=split, max_depth=2, max_iter=150, random_state=0, training=training, n_jobs=n_jobs)
+        TreeClassifier(split=split, max_depth=2, max_iter=40, random_state=0, training=training, n_jobs=n_jobs)
         for n_jobs in (1, 2)
     )
-    assert one.fit(X[:500], y[:500]).score(X[500:], y[500:]) > 0.94
+    assert one.fit(X[:500], y[:500]).score(X[500:], y[500:]) > 0.85
     np.testing.assert_array_equal(two.fit(X[:500], y[:500]).predict_proba(X), one.predict_proba(X))
 
 

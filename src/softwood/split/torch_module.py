@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -42,20 +44,21 @@ class _Module:
 
     def score(self, theta: Any, X: Any) -> npt.NDArray[Any]:
         torch = _torch()
-        with torch.no_grad():
+        with _one_thread(torch), torch.no_grad():
             scores = self._forward(torch.as_tensor(np.array(theta)), X)
         return np.asarray(scores.numpy())
 
     def score_vjp(self, theta: Any, X: Any, z_bar: Any) -> npt.NDArray[Any]:
         torch = _torch()
         variable = torch.as_tensor(np.array(theta)).requires_grad_(True)
-        scores = self._forward(variable, X)
-        cotangent = torch.as_tensor(np.array(z_bar)).to(scores.dtype)
-        (theta_bar,) = torch.autograd.grad(scores, variable, cotangent)
+        with _one_thread(torch):
+            scores = self._forward(variable, X)
+            cotangent = torch.as_tensor(np.array(z_bar)).to(scores.dtype)
+            (theta_bar,) = torch.autograd.grad(scores, variable, cotangent)
         return np.asarray(theta_bar.numpy())
 
     def n_theta(self, n_features: int) -> int:
-        return sum(parameter.numel() for parameter in self._made(n_features, 0).parameters())
+        return sum(parameter.numel() for parameter in _shape(self, n_features).parameters())
 
     def start(self, n_features: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:
         """The module's own start, drawn from our generator."""
@@ -71,13 +74,30 @@ class _Module:
     def _forward(self, theta: Any, X: Any) -> Any:
         """(n,) scores of one question."""
         torch = _torch()
-        module, start, named = self._made(X.shape[1], 0), 0, {}
+        module, start, named = _shape(self, X.shape[1]), 0, {}
         for name, parameter in module.named_parameters():
             stop = start + parameter.numel()
             named[name] = theta[start:stop].reshape(parameter.shape)
             start = stop
         rows = torch.as_tensor(np.array(X)).to(theta.dtype)
         return torch.func.functional_call(module, named, (rows,)).reshape(-1)
+
+
+@lru_cache(maxsize=16)
+def _shape(module: _Module, n_features: int) -> Any:
+    """A module whose parameters are always replaced: made once for each number of columns."""
+    return module._made(n_features, 0)
+
+
+@contextmanager
+def _one_thread(torch: Any) -> Iterator[None]:
+    """The same bits wherever it runs, and no waiting for threads over a few hundred rows."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _torch() -> Any:
