@@ -21,11 +21,13 @@ ROWS = {  # kernel -> its table of rows
     "grow_coded": "codes",
     "grow_dense": "codes",
     "descend": "Z",
+    "sample_descend": "Z",
     "leaf_sums": "Z",
     "gradient": "Z",
 }
 KERNELS = tuple(ROWS)
-WRITTEN = {"theta", "mean", "square", "leaf_of"}  # what descend changes in place
+DESCENTS = ("descend", "sample_descend")
+WRITTEN = {"theta", "mean", "square", "leaf_of"}  # what a descent changes in place
 
 
 def arguments(kernel: str) -> dict[str, Any]:
@@ -88,7 +90,7 @@ def sweeps(kernel: str) -> dict[str, Any]:
     }
     if kernel == "gradient":
         rows |= {"slope": rng.normal(size=(4, D)).astype(np.float32)}
-    if kernel == "descend":
+    if kernel in DESCENTS:
         rows |= {
             "mean": np.zeros(3 * (P + 1), dtype=np.float32),
             "square": np.zeros(3 * (P + 1), dtype=np.float32),
@@ -99,12 +101,10 @@ def sweeps(kernel: str) -> dict[str, Any]:
             "beta1": 0.9,
             "beta2": 0.99,
             "epsilon": 1e-8,
-            "rank": np.arange(4, dtype=np.int32),
-            "leaf_of": np.zeros(N, dtype=np.int32),
-            "tolerance": 0.0,
             "impurity": "gini",
             "reg_lambda": 0.0,
         }
+        rows |= {"n_draws": 2, "seed": 5} if kernel == "sample_descend" else lazily()
     return rows
 
 
@@ -123,6 +123,11 @@ def test_the_right_call_is_answered(kernel: str) -> None:
 
 def test_the_right_tree_is_walked() -> None:
     assert _core.route(**arguments("route")).tolist() == [3, 4, 2, 2, 2, 2]
+
+
+def lazily() -> dict[str, Any]:
+    """What lazy sweeps need besides."""
+    return {"rank": np.arange(4, dtype=np.int32), "leaf_of": np.zeros(N, dtype=np.int32), "tolerance": 0.0}
 
 
 def changed(array: np.ndarray, where: Any, value: Any) -> np.ndarray:
@@ -196,7 +201,7 @@ WRONG += [
     ("grow_dense", "impurity", "poisson", "poisson needs three statistics per row"),
     ("grow_dense", "impurity", "mean", "the compiled impurities are"),
 ]
-for kernel in ("descend", "leaf_sums", "gradient"):
+for kernel in (*DESCENTS, "leaf_sums", "gradient"):
     WRONG += [
         (kernel, "Z", np.zeros((N, P + 1), dtype=np.float32), r"theta must be \(questions, p \+ 1\)"),
         (kernel, "Z", np.zeros((N, 0), dtype=np.float32), "Z needs at least one column"),
@@ -221,11 +226,11 @@ for kernel in ("descend", "leaf_sums", "gradient"):
 WRONG += [
     ("gradient", "slope", np.zeros((3, D), dtype=np.float32), r"slope must be \(leaves, d\)"),
     ("gradient", "slope", np.zeros((4, D + 1), dtype=np.float32), r"slope must be \(leaves, d\)"),
-    ("descend", "mean", np.zeros(11, dtype=np.float32), "Adam's memory must match theta"),
+    ("sample_descend", "n_draws", 0, "n_draws must be from 1"),
+    ("sample_descend", "n_draws", 2**24, "n_draws must be from 1"),
+    ("sample_descend", "n_draws", -1, "n_draws must be from 1"),
     ("descend", "square", np.zeros(13, dtype=np.float32), "Adam's memory must match theta"),
-    ("descend", "rates", np.zeros(3, dtype=np.float32), "one rate per batch"),
     ("descend", "batches", np.zeros((2, 0), dtype=np.int32), "at least one row per batch"),
-    ("descend", "batches", np.array([[0, 1], [N, 2]], dtype=np.int32), "a batch names a row outside the data"),
     ("descend", "batches", np.array([[0, 1], [-1, 2]], dtype=np.int32), "a batch names a row outside the data"),
     ("descend", "rank", np.arange(3, dtype=np.int32), "one rank per leaf"),
     ("descend", "rank", np.array([0, 1, 2, 4], dtype=np.int32), "a rank is outside the leaves"),
@@ -237,6 +242,12 @@ WRONG += [
     ("descend", "impurity", "gamma", "gamma needs s of three numbers"),
     ("descend", "impurity", "linear", "impurity must be gini, entropy, variance, poisson, gamma or newton"),
 ]
+for kernel in DESCENTS:
+    WRONG += [
+        (kernel, "batches", np.array([[0, 1], [N, 2]], dtype=np.int32), "a batch names a row outside the data"),
+        (kernel, "mean", np.zeros(11, dtype=np.float32), "Adam's memory must match theta"),
+        (kernel, "rates", np.zeros(3, dtype=np.float32), "one rate per batch"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -302,7 +313,7 @@ def test_what_is_written_is_never_a_copy(name: str, change: Any) -> None:
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rows_are_read_and_never_written(kernel: str, dtype: type) -> None:
-    values, written = arguments(kernel), WRITTEN if kernel == "descend" else set()
+    values, written = arguments(kernel), WRITTEN if kernel in DESCENTS else set()
     if ROWS[kernel] == "X":
         values["X"] = values["X"].astype(dtype)
     before = {name: np.array(value) for name, value in values.items()}

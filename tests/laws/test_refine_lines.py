@@ -13,7 +13,7 @@ from softwood.topology import Topology
 from softwood.train.base import Chain, Run, root
 from softwood.train.grow_hard import GrowHard
 from softwood.train.refine import Descend
-from softwood.train.refine_lines import LinearResidual, RefineLines, line_products
+from softwood.train.refine_lines import RefineLines, _LinearResidual, line_products
 from softwood.tree import Tree
 
 PENALTIES = pytest.mark.parametrize("penalty", [1e-3, 1.0, 50.0])
@@ -34,7 +34,7 @@ def loss_of(source: ArraySource, beta: np.ndarray, penalty: float) -> float:
 
 @PENALTIES
 def test_phi_is_the_least_penalised_loss(penalty: float) -> None:
-    source, impurity = source_of(), LinearResidual(penalty)
+    source, impurity = source_of(), _LinearResidual(penalty)
     S = line_products(source).total()
     beta, phi = impurity.value(S), float(impurity.phi(S))
     assert phi == pytest.approx(loss_of(source, beta, penalty), rel=1e-9)
@@ -44,7 +44,7 @@ def test_phi_is_the_least_penalised_loss(penalty: float) -> None:
 
 @PENALTIES
 def test_the_slope_is_the_gradient_and_phi_is_concave(penalty: float) -> None:
-    s, impurity = line_products(source_of()).dense(), LinearResidual(penalty)
+    s, impurity = line_products(source_of()).dense(), _LinearResidual(penalty)
     S, other = s[:100].sum(axis=0), s[100:].sum(axis=0)
     step = (impurity.phi(S + 1e-5 * other) - impurity.phi(S - 1e-5 * other)) / 2e-5
     assert float(impurity.slope(S) @ other) == pytest.approx(float(step), rel=1e-6)
@@ -53,7 +53,7 @@ def test_the_slope_is_the_gradient_and_phi_is_concave(penalty: float) -> None:
 
 @PENALTIES
 def test_rows_are_charged_their_squared_error(penalty: float) -> None:
-    source, impurity = source_of(), LinearResidual(penalty)
+    source, impurity = source_of(), _LinearResidual(penalty)
     s = line_products(source).dense()
     w, wt, _ = source.targets.dense().T
     rest = wt / w - np.column_stack([np.ones(source.n), source.Z]) @ impurity.value(s.sum(axis=0))
@@ -61,13 +61,13 @@ def test_rows_are_charged_their_squared_error(penalty: float) -> None:
 
 
 def test_an_empty_node_is_finite() -> None:
-    S, impurity = np.zeros((2, 25)), LinearResidual(1.0)
+    S, impurity = np.zeros((2, 25)), _LinearResidual(1.0)
     assert (impurity.phi(S) == 0).all() and np.isfinite(impurity.slope(S)).all() and not impurity.value(S).any()
 
 
 def unexplained(tree: Tree, source: ArraySource) -> float:
     S = line_products(source).sums_by(source.leaf_of(tree), tree.n_nodes)
-    return float(LinearResidual(1.0).phi(S).sum())
+    return float(_LinearResidual(1.0).phi(S).sum())
 
 
 def test_training_finds_where_lines_change() -> None:

@@ -27,7 +27,7 @@ MOST_COLUMNS = 30  # 1,024 statistics of a row
 
 
 @dataclass(frozen=True)
-class LinearResidual(AbstractImpurity):
+class _LinearResidual(AbstractImpurity):
     """Squared error of the ridge line of a node; S holds the products w (1, z, t)(1, z, t)^T, row by row."""
 
     penalty: float = 1.0  # on slopes, in the unit of weights; the mean is nearly free
@@ -68,7 +68,7 @@ class RefineLines(AbstractTrainer):
     def train(self, tree: Tree, source: ArraySource, impurity: AbstractImpurity, run: Run) -> Tree:
         if tree.n_nodes == 1 or source.p > MOST_COLUMNS:
             return tree
-        residual = LinearResidual(self.penalty * float(source.targets.weight.sum()) / source.n)
+        residual = _LinearResidual(self.penalty * float(source.targets.weight.sum()) / source.n)
         products = source.with_targets(line_products(source))
         quiet = Run(run.rng, run.n_threads)  # the history is of one objective
         refined = Refine(None, self.split, self.optimizer).train(tree, products, residual, quiet)
