@@ -17,8 +17,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from softwood.answers import ROUTINGS
+from softwood.estimators.combinations import check_combinations
 from softwood.split import SPLITS, AbstractSplit
-from softwood.train.recipe import STARTS, TRAININGS, Recipe, split_of
+from softwood.train.recipe import STARTS, TRAININGS, Recipe
 from softwood.tree import Tree
 
 MAX_THREADS = 4096  # what a larger n_jobs means: the answers are the same
@@ -139,84 +140,8 @@ def recipe_of(parameters: Mapping[str, Any]) -> Recipe:
     check_parameters(parameters)
     names = {field.name for field in fields(Recipe)} & set(parameters)
     recipe = Recipe(**{name: parameters[name] for name in names})
-    if recipe.split == "axis" and recipe.training == "grow":
-        raise ValueError(
-            "split='axis' needs training='global', 'greedy' or 'cart'; got training='grow'. "
-            "Use training='global', or split='linear'."
-        )
-    if recipe.training == "grow" and split_of(recipe).core_name is None:
-        raise ValueError(
-            f"training='grow' grows slanted questions only; got split={recipe.split!r}. "
-            "Use training='global', or split='linear'."
-        )
-    if recipe.training == "greedy" and split_of(recipe).spans_levels:
-        raise ValueError(
-            f"split={recipe.split!r} needs training='global', because its questions depend on their depth or on those "
-            "above them. Use training='global', or another family."
-        )
-    if recipe.max_leaf_nodes is not None and recipe.training == "global" and split_of(recipe).arity > 2:
-        raise ValueError(
-            f"max_leaf_nodes={recipe.max_leaf_nodes} has no meaning for questions with more than two answers; got "
-            f"split={recipe.split!r}. Leave it None and choose max_depth."
-        )
-    if recipe.max_depth is None and recipe.training in ("global", "grow"):
-        raise ValueError(
-            "max_depth=None needs training='cart' or 'greedy', because training all questions at once needs a bound "
-            "on their number. Give max_depth an integer."
-        )
-    if recipe.gradient == "sampled" and recipe.solver == "lbfgs":
-        raise ValueError(
-            "solver='lbfgs' needs gradient='exact', because a line search cannot work with noise; got "
-            "gradient='sampled'. Use solver='adam'."
-        )
-    if recipe.max_features_per_split is not None and (recipe.training, recipe.split) != ("global", "linear"):
-        raise ValueError(
-            "max_features_per_split needs training='global' and split='linear'; got "
-            f"training={recipe.training!r} and split={recipe.split!r}. Leave it out."
-        )
-    _check_penalties(recipe)
-    _check_start(recipe, bool(parameters["warm_start"]))
+    check_combinations(recipe, bool(parameters["warm_start"]))
     return recipe
-
-
-def _check_penalties(recipe: Recipe) -> None:
-    """Penalties follow Adam's steps; the best tree on held-out rows may be one that has not been snapped."""
-    if recipe.solver == "lbfgs" and (recipe.l1 > 0 or recipe.axis_penalty > 0):
-        raise ValueError(
-            "l1 and axis_penalty need solver='adam'; got solver='lbfgs'. Use solver='adam', or leave them 0."
-        )
-    if recipe.early_stopping and recipe.axis_penalty > 0:
-        raise ValueError(
-            "axis_penalty needs early_stopping=False, because only the last step leaves one column to a question; "
-            "got early_stopping=True. Leave one of them out."
-        )
-
-
-def _check_start(recipe: Recipe, warm_start: bool) -> None:
-    """Only global training starts from anything, and only where the search does not choose the start."""
-    start = f"init={recipe.init!r}" if isinstance(recipe.init, str) else f"init=a {type(recipe.init).__name__}"
-    is_named = start != "init='cart'"
-    if recipe.training != "global" and (is_named or warm_start):
-        setting = "warm_start=True" if warm_start else start
-        raise ValueError(
-            f"{setting} needs training='global'; got training={recipe.training!r}, which always grows from the root. "
-            "Leave it out, or use training='global'."
-        )
-    if is_named and recipe.search is True:
-        raise ValueError(
-            f"search=True chooses the start itself, but {start} names one. "
-            "Set search to 'auto' or False, or leave init out."
-        )
-    if recipe.split == "axis" and isinstance(recipe.init, str) and is_named:
-        raise ValueError(
-            f"{start} makes slanted questions, but split='axis' asks about one column. "
-            "Use init='cart' or give a tree whose questions are thresholds."
-        )
-    if start in ("init='random'", "init='projected'") and recipe.max_leaf_nodes is not None:
-        raise ValueError(
-            f"{start} makes a complete tree, but max_leaf_nodes={recipe.max_leaf_nodes} rations leaves. "
-            "Use init='cart' or 'greedy', or leave max_leaf_nodes out."
-        )
 
 
 def threads_of(n_jobs: int | None) -> int:
