@@ -252,6 +252,28 @@ def test_parameters_out_of_range_get_one_sentence(parameter, value, sentence):
         TreeClassifier(**({"training": MODES[-1]} | {parameter: value})).fit(X, LABELS)
 
 
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"split": "layered", "l1": 0.1}, "for the weights of slanted questions; got split='layered'"),
+        ({"split": "flowing", "axis_penalty": 1.0}, "for the weights of slanted questions; got split='flowing'"),
+        ({"training": "grow", "max_leaf_nodes": 3}, "training='grow' decides itself .* got max_leaf_nodes=3"),
+        ({"training": "grow", "split": "network"}, "grows slanted questions only; got split='network'"),
+        ({"training": "greedy", "split": "flowing"}, "split='flowing' needs training='global'"),
+        ({"max_features_per_split": 2, "split": "axis"}, "max_features_per_split needs training='global'"),
+    ],
+)
+def test_settings_that_contradict_each_other_get_one_sentence(settings, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        TreeClassifier(**settings).fit(X, LABELS)
+
+
+@pytest.mark.parametrize("init", ["cart", "greedy", "projected", "random"])
+def test_questions_about_landmarks_start_anywhere(init):
+    tree = TreeClassifier(split="kernel", init=init, max_depth=2, max_iter=5, random_state=0).fit(X, LABELS)
+    assert tree.get_depth() <= 2
+
+
 def test_combinations_that_cannot_be():
     with pytest.raises(ValueError, match="split='axis' needs training='global', 'greedy' or 'cart'"):
         TreeClassifier(split="axis", training="grow").fit(X, LABELS)

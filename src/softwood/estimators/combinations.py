@@ -44,6 +44,11 @@ def _check_sizes(recipe: Recipe) -> None:
             f"max_leaf_nodes={recipe.max_leaf_nodes} has no meaning for questions with more than two answers; got "
             f"split={recipe.split!r}. Leave it None and choose max_depth."
         )
+    if recipe.max_leaf_nodes is not None and recipe.training == "grow":
+        raise ValueError(
+            f"training='grow' decides itself where leaves are worth it; got max_leaf_nodes={recipe.max_leaf_nodes}. "
+            "Leave it None and choose max_depth, or use training='global'."
+        )
     if recipe.max_depth is None and recipe.training in ("global", "grow"):
         raise ValueError(
             "max_depth=None needs training='cart' or 'greedy', because training all questions at once needs a bound "
@@ -58,7 +63,13 @@ def _check_steps(recipe: Recipe) -> None:
             "solver='lbfgs' needs gradient='exact', because a line search cannot work with noise; got "
             "gradient='sampled'. Use solver='adam'."
         )
-    if recipe.solver == "lbfgs" and (recipe.l1 > 0 or recipe.axis_penalty > 0):
+    is_penalised = recipe.l1 > 0 or recipe.axis_penalty > 0
+    if is_penalised and split_of(recipe).core_name != "linear":
+        raise ValueError(
+            f"l1 and axis_penalty are for the weights of slanted questions; got split={recipe.split!r}. "
+            "Leave them 0, or use split='linear'."
+        )
+    if recipe.solver == "lbfgs" and is_penalised:
         raise ValueError(
             "l1 and axis_penalty need solver='adam'; got solver='lbfgs'. Use solver='adam', or leave them 0."
         )

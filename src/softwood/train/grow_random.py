@@ -26,11 +26,12 @@ class GrowRandom(AbstractTrainer):
     split: AbstractSplit = field(default_factory=Linear)
 
     def train(self, tree: Tree, source: ArraySource, impurity: AbstractImpurity, run: Run) -> Tree:
-        arity = self.split.arity
+        split = self.split.prepared(source.Z, source.units, run.rng)
+        arity = split.arity
         depth = min(self.max_depth, int(np.log(min(source.n, MOST_LEAVES)) / np.log(arity) + 1e-9))
         topology = Topology.complete(depth, arity)
-        theta = self.split.random(topology, source.p, run.rng)
-        questions = self.split.questions(theta, topology, source.units)
+        theta = split.random(topology, source.p, run.rng)
+        tables = split.tables(theta, topology, source.units)
         nothing = np.zeros((topology.n_nodes, 1))
-        drawn = Tree.of_one_kind(topology, questions, nothing, nothing, source.p)
+        drawn = Tree.of_tables(topology, tables, nothing, nothing, source.p)
         return Given(drawn).train(tree, source, impurity, run)
