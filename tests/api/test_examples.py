@@ -16,7 +16,15 @@ PICTURES = sorted(file.stem for file in FOLDER.glob("*.py") if "from plane impor
 FACTS = {
     "blobs": lambda found: found["accuracy"] > 0.9 and found["at last"] < 0.5 * found["expected impurity at first"],
     "diamond": lambda found: found["global"] >= 0.985 and found["CART"] < 0.85,
+    "growing": lambda found: (
+        min(found["fixed shape"], found["grown and pruned"]) > 0.94
+        and found["grown and pruned, leaves"] < found["fixed shape, leaves"]
+    ),
     "moons": lambda found: found["global"] > 0.96 > 0.92 > max(found["cart"], found["greedy"]),
+    "pretransform": lambda found: (
+        min(found["4 tanh rows"], found["6 tanh rows"]) >= 0.965 > 0.93 > found["lines"]
+        and found["4 rows, one question after another"] > 0.95
+    ),
     "slanted": lambda found: found["accuracy"] > 0.98 and found["leaves"] == 4,
 }
 
