@@ -268,8 +268,7 @@ class TreeClassifier(ClassifierMixin, AbstractTreeEstimator):
         sample_weight : array-like of shape (n_samples,), default=None
             A weight of k is the row k times; a row of weight 0 is not there.
         y : array-like of shape (n_samples,), default=None
-            True labels, where they are known: the tree is then fitted halfway between them and the teacher, which is
-            usually better.
+            True labels, where they are known: the tree is then fitted halfway between them and the teacher.
 
         Returns
         -------
