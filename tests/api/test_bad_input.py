@@ -9,6 +9,7 @@ from scipy import sparse
 
 from modes import MODES
 from softwood.estimators import TreeClassifier, TreeRegressor
+from softwood.split import Axis, Linear
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -261,11 +262,18 @@ def test_parameters_out_of_range_get_one_sentence(parameter, value, sentence):
         ({"training": "grow", "split": "network"}, "grows slanted questions only; got split='network'"),
         ({"training": "greedy", "split": "flowing"}, "split='flowing' needs training='global'"),
         ({"max_features_per_split": 2, "split": "axis"}, "max_features_per_split needs training='global'"),
+        ({"split": Axis()}, "an estimator searches them. Use split='axis'"),
     ],
 )
 def test_settings_that_contradict_each_other_get_one_sentence(settings, sentence):
     with pytest.raises(ValueError, match=sentence):
         TreeClassifier(**settings).fit(X, LABELS)
+
+
+def test_a_family_is_the_same_by_name_and_as_an_instance():
+    settings = {"max_depth": 2, "max_iter": 20, "max_features_per_split": 2, "random_state": 0}
+    trees = [TreeClassifier(split=split, **settings).fit(X, LABELS) for split in ("linear", Linear())]
+    np.testing.assert_array_equal(trees[0].predict_proba(X), trees[1].predict_proba(X))
 
 
 @pytest.mark.parametrize("init", ["cart", "greedy", "projected", "random"])

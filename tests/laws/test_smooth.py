@@ -13,7 +13,8 @@ from softwood.impurity import Gini
 from softwood.source import ArraySource, canonical_rows
 from softwood.targets import class_counts
 from softwood.train.base import Run
-from softwood.train.smooth import Smooth, node_weights, smoothed
+from softwood.train.harden import taken_by
+from softwood.train.smooth import Smooth, smoothed
 from softwood.tree import Tree
 
 every_tree = pytest.mark.parametrize("tree", zoo.TREES.values(), ids=zoo.TREES)
@@ -34,7 +35,7 @@ def smooth(tree: Tree, smoothing: float, source: ArraySource) -> Tree:
 @pytest.mark.parametrize("smoothing", [0.5, 20.0])
 def test_each_step_down_counts_by_the_weight_above(tree: Tree, smoothing: float) -> None:
     source = source_of(np.random.default_rng(0).uniform(0.1, 3, 40))
-    weight, found = node_weights(tree, source), smooth(tree, smoothing, source).values
+    weight, found = taken_by(tree, source)[:, 1], smooth(tree, smoothing, source).values
     for node in range(tree.n_nodes):
         path = reference.path_to(tree.topology.arity.tolist(), node)
         expected = tree.values[0].copy()
@@ -48,7 +49,7 @@ def test_each_step_down_counts_by_the_weight_above(tree: Tree, smoothing: float)
 def test_nothing_is_smoothed_by_zero_and_all_by_infinity(tree: Tree) -> None:
     source = source_of(np.ones(40))
     assert smooth(tree, 0.0, source) is tree
-    weight = node_weights(tree, source)
+    weight = taken_by(tree, source)[:, 1]
     assert (smoothed(tree.values, weight, tree.topology, np.inf) == tree.values[0]).all()
 
 

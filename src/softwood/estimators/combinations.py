@@ -15,22 +15,28 @@ def check_combinations(recipe: Recipe, warm_start: bool) -> None:
 
 def _check_split(recipe: Recipe) -> None:
     """Not every way of training can train every kind of question."""
-    if recipe.split == "axis" and recipe.training == "grow":
+    split = split_of(recipe)
+    if split.name == "axis" and not isinstance(recipe.split, str):
+        raise ValueError(
+            f"split={recipe.split!r} is for trainers, which give it its columns; an estimator searches them. "
+            "Use split='axis'."
+        )
+    if split.name == "axis" and recipe.training == "grow":
         raise ValueError(
             "split='axis' needs training='global', 'greedy' or 'cart'; got training='grow'. "
             "Use training='global', or split='linear'."
         )
-    if recipe.training == "grow" and split_of(recipe).core_name is None:
+    if recipe.training == "grow" and split.core_name is None:
         raise ValueError(
             f"training='grow' grows slanted questions only; got split={recipe.split!r}. "
             "Use training='global', or split='linear'."
         )
-    if recipe.training == "greedy" and split_of(recipe).spans_levels:
+    if recipe.training == "greedy" and split.spans_levels:
         raise ValueError(
             f"split={recipe.split!r} needs training='global', because its questions depend on their depth or on those "
             "above them. Use training='global', or another family."
         )
-    if recipe.max_features_per_split is not None and (recipe.training, recipe.split) != ("global", "linear"):
+    if recipe.max_features_per_split is not None and (recipe.training, split.name) != ("global", "linear"):
         raise ValueError(
             "max_features_per_split needs training='global' and split='linear'; got "
             f"training={recipe.training!r} and split={recipe.split!r}. Leave it out."

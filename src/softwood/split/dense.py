@@ -20,6 +20,9 @@ from softwood.split.base import AbstractSplit, Asked, FloatArray, Units, scores_
 from softwood.split.layers import (
     block_bar,
     carried,
+    cut,
+    decaying,
+    drawn,
     flat,
     inwards,
     of_nodes,
@@ -51,12 +54,12 @@ class AbstractDense(AbstractSplit):
         return sum(int(np.prod(shape)) for shape in self._shapes(topology, n_features))
 
     def scores(self, theta: Array, X: Array, topology: Topology) -> Array:
-        blocks = self._blocks(theta, topology, X.shape[1])
+        blocks = cut(theta, self._shapes(topology, X.shape[1]))
         return outputs(of_scores(self._passed(blocks, X)[-1], topology), blocks[-1])
 
     def scores_vjp(self, theta: Array, X: Array, topology: Topology, Z_bar: Array) -> Array:
         xp = array_namespace(X)
-        blocks = self._blocks(theta, topology, X.shape[1])
+        blocks = cut(theta, self._shapes(topology, X.shape[1]))
         passed = self._passed(blocks, X)
         seen = of_scores(passed[-1], topology)
         bars = [block_bar(xp.expand_dims(Z_bar.T, axis=-1), seen)[:, 0, :]]
@@ -68,17 +71,14 @@ class AbstractDense(AbstractSplit):
         return xp.concat([xp.reshape(bar, (-1,)) for bar in bars])
 
     def decays(self, topology: Topology, n_features: int) -> npt.NDArray[np.bool_]:
-        masks = [np.ones(shape, dtype=bool) for shape in self._shapes(topology, n_features)]
-        for mask in masks:
-            mask[..., -1] = False
-        return flat(masks)
+        return decaying(self._shapes(topology, n_features))
 
     def random(self, topology: Topology, n_features: int, rng: np.random.Generator) -> FloatArray:
-        return flat(self._random_blocks(topology, n_features, rng))
+        return flat(drawn(self._shapes(topology, n_features), rng))
 
     def questions(self, theta: FloatArray, topology: Topology, units: Units) -> AbstractQuestions:
         p = units.center.size
-        blocks = self._blocks(np.asarray(theta, dtype=np.float64), topology, p)
+        blocks = cut(np.asarray(theta, dtype=np.float64), self._shapes(topology, p))
         networks = []
         for node in range(topology.internal.size):
             layers = [*(block[node] for block in blocks[:-1]), blocks[-1][scores_of(topology, np.array([node]))]]
@@ -86,7 +86,7 @@ class AbstractDense(AbstractSplit):
         return Networks.of_layers(networks)
 
     def soften(self, asked: Asked, units: Units, rng: np.random.Generator) -> FloatArray:
-        blocks = self._random_blocks(asked.topology, units.center.size, rng)
+        blocks = drawn(self._shapes(asked.topology, units.center.size), rng)
         blocks[-1][:, :-1] *= NOISE
         blocks[-1][:, -1] = 0
         for node in np.flatnonzero(asked.table >= 0):
@@ -114,20 +114,6 @@ class AbstractDense(AbstractSplit):
         n_nodes = int(topology.internal.size)
         layers: list[tuple[int, ...]] = [(n_nodes, units, width + 1) for width, units in pairwise(sizes)]
         return [*layers, (int(topology.n_scores.sum()), sizes[-1] + 1)]
-
-    def _blocks(self, theta: Array, topology: Topology, n_features: int) -> list[Array]:
-        xp, blocks, start = array_namespace(theta), [], 0
-        for shape in self._shapes(topology, n_features):
-            stop = start + int(np.prod(shape))
-            blocks.append(xp.reshape(theta[start:stop], shape))
-            start = stop
-        return blocks
-
-    def _random_blocks(self, topology: Topology, n_features: int, rng: np.random.Generator) -> list[FloatArray]:
-        blocks = [np.asarray(rng.normal(size=shape)) for shape in self._shapes(topology, n_features)]
-        for block in blocks:
-            block[..., :-1] *= 2.0 / np.linalg.norm(block[..., :-1], axis=-1, keepdims=True)
-        return blocks
 
     def _passed(self, blocks: Sequence[Array], X: Array) -> list[Array]:
         """(nodes, n, units) after each hidden layer; before them (1, n, p), the rows themselves."""

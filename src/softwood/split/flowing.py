@@ -23,6 +23,9 @@ from softwood.split.checks import check_activation, check_count
 from softwood.split.layers import (
     affine,
     block_bar,
+    cut,
+    decaying,
+    drawn,
     flat,
     inwards,
     of_nodes,
@@ -70,13 +73,13 @@ class Flowing(AbstractSplit):
         return sum(int(np.prod(shape)) for shape in self._shapes(topology, n_features))
 
     def scores(self, theta: Array, X: Array, topology: Topology) -> Array:
-        blocks = self._blocks(theta, topology, X.shape[1])
+        blocks = cut(theta, self._shapes(topology, X.shape[1]))
         H = array_namespace(X).concat(self._flow(blocks, X, topology), axis=0)
         return outputs(of_scores(H, topology), blocks[-1])
 
     def scores_vjp(self, theta: Array, X: Array, topology: Topology, Z_bar: Array) -> Array:
         xp = array_namespace(X)
-        blocks = self._blocks(theta, topology, X.shape[1])
+        blocks = cut(theta, self._shapes(topology, X.shape[1]))
         flow = self._flow(blocks, X, topology)
         column = xp.expand_dims(Z_bar.T, axis=-1)
         H_bar = of_nodes(column * xp.expand_dims(blocks[2][:, :-1], axis=1), topology)
@@ -91,19 +94,13 @@ class Flowing(AbstractSplit):
         return xp.concat([xp.reshape(bar, (-1,)) for bar in bars])
 
     def decays(self, topology: Topology, n_features: int) -> npt.NDArray[np.bool_]:
-        masks = [np.ones(shape, dtype=bool) for shape in self._shapes(topology, n_features)]
-        for mask in masks:
-            mask[..., -1] = False
-        return flat(masks)
+        return decaying(self._shapes(topology, n_features))
 
     def random(self, topology: Topology, n_features: int, rng: np.random.Generator) -> FloatArray:
-        blocks = [np.asarray(rng.normal(size=shape)) for shape in self._shapes(topology, n_features)]
-        for block in blocks:
-            block[..., :-1] *= 2.0 / np.linalg.norm(block[..., :-1], axis=-1, keepdims=True)
-        return flat(blocks)
+        return flat(drawn(self._shapes(topology, n_features), rng))
 
     def questions(self, theta: FloatArray, topology: Topology, units: Units) -> AbstractQuestions:
-        blocks = self._blocks(np.asarray(theta, dtype=np.float64), topology, units.center.size)
+        blocks = cut(np.asarray(theta, dtype=np.float64), self._shapes(topology, units.center.size))
         networks: list[Layers] = []
         hidden: list[list[FloatArray]] = []
         for k, above in enumerate(_parents(topology)):
@@ -161,14 +158,6 @@ class Flowing(AbstractSplit):
         n_nodes, h = int(topology.internal.size), self.n_units
         first, rest = min(n_nodes, 1), max(n_nodes - 1, 0)
         return [(first, h, n_features + 1), (rest, h, h + 1), (int(topology.n_scores.sum()), h + 1)]
-
-    def _blocks(self, theta: Array, topology: Topology, n_features: int) -> list[Array]:
-        xp, blocks, start = array_namespace(theta), [], 0
-        for shape in self._shapes(topology, n_features):
-            stop = start + int(np.prod(shape))
-            blocks.append(xp.reshape(theta[start:stop], shape))
-            start = stop
-        return blocks
 
     def _flow(self, blocks: Sequence[Array], X: Array, topology: Topology) -> list[Array]:
         """(nodes, n, units) of each level; of a tree without questions, one of no nodes."""

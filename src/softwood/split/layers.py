@@ -97,5 +97,31 @@ def inwards(layer: FloatArray, units: Units) -> FloatArray:
     return np.concatenate([layer[:, :-1] * units.scale, offset[:, None]], axis=1)
 
 
+def cut(theta: Array, shapes: Sequence[tuple[int, ...]]) -> list[Array]:
+    """theta as blocks of these shapes, one after another."""
+    xp, blocks, start = array_namespace(theta), [], 0
+    for shape in shapes:
+        stop = start + int(np.prod(shape))
+        blocks.append(xp.reshape(theta[start:stop], shape))
+        start = stop
+    return blocks
+
+
+def decaying(shapes: Sequence[tuple[int, ...]]) -> npt.NDArray[np.bool_]:
+    """(q,) all of the blocks but the last column of each, its offsets."""
+    masks = [np.ones(shape, dtype=bool) for shape in shapes]
+    for mask in masks:
+        mask[..., -1] = False
+    return flat(masks)
+
+
+def drawn(shapes: Sequence[tuple[int, ...]], rng: np.random.Generator) -> list[FloatArray]:
+    """Blocks of random directions of length 2 with offsets."""
+    blocks = [np.asarray(rng.normal(size=shape)) for shape in shapes]
+    for block in blocks:
+        block[..., :-1] *= 2.0 / np.linalg.norm(block[..., :-1], axis=-1, keepdims=True)
+    return blocks
+
+
 def flat(blocks: Sequence[npt.NDArray[Number]]) -> npt.NDArray[Number]:
     return np.concatenate([block.ravel() for block in blocks])

@@ -7,6 +7,7 @@ weight: steps then do not depend on the unit of the weights.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -140,17 +141,13 @@ class ArrayEngine(AbstractEngine):
         rates: npt.NDArray[np.float32],
         adam: Adam,
     ) -> FloatArray:
-        decays = self.split.decays(self.topology, self.source.p)
-        objective = np.zeros(len(rates))
-        for step, (rows, rate) in enumerate(zip(batches, rates, strict=True)):
-            s = self.source.targets.take(rows).dense()  # not divided here: an impurity's prior is in their unit
-            found = expected_impurity(
-                theta.astype(np.float64), self.source.Z[rows], s, self.topology, self.split, self.impurity
-            )
-            weight = self.unit * len(rows)
-            adam_step(theta, found.theta_bar / weight, memory, float(rate), adam, decays)
-            objective[step] = found.objective / weight
-        return objective
+        return stepped(self, self._evaluated, theta, memory, batches, rates, adam)
+
+    def _evaluated(self, theta: FloatArray, rows: npt.NDArray[np.int32]) -> tuple[float, FloatArray]:
+        """Objective and gradient of one batch."""
+        s = self.source.targets.take(rows).dense()  # not divided here: an impurity's prior is in their unit
+        found = expected_impurity(theta, self.source.Z[rows], s, self.topology, self.split, self.impurity)
+        return found.objective, found.theta_bar
 
     def leaf_sums(self, theta: Theta) -> FloatArray:
         total = np.zeros((self.topology.leaves.size, self.source.targets.d))
@@ -188,6 +185,26 @@ class _FixedSlope(AbstractImpurity):
 
     def value(self, S: Any) -> Any:
         return S
+
+
+def stepped(
+    engine: AbstractEngine,
+    evaluate: Callable[[FloatArray, npt.NDArray[np.int32]], tuple[float, FloatArray]],
+    theta: Theta,
+    memory: Memory,
+    batches: npt.NDArray[np.int32],
+    rates: npt.NDArray[np.float32],
+    adam: Adam,
+) -> FloatArray:
+    """The steps of an array engine, whichever way it finds objective and gradient of a batch."""
+    decays = engine.split.decays(engine.topology, engine.source.p)
+    objective = np.zeros(len(rates))
+    for step, (rows, rate) in enumerate(zip(batches, rates, strict=True)):
+        J, theta_bar = evaluate(theta.astype(np.float64), rows)
+        weight = engine.unit * len(rows)
+        adam_step(theta, theta_bar / weight, memory, float(rate), adam, decays)
+        objective[step] = J / weight
+    return objective
 
 
 def adam_step(

@@ -38,7 +38,7 @@ class Harden(AbstractTrainer):
         if self.values == "hard":
             tree = on_partition(tree, source)
             tree = tree.with_values(tree.statistics, impurity.value(tree.statistics))
-        idle = _idle(tree, _taken(tree, source)[:, 0])
+        idle = _idle(tree, taken_by(tree, source)[:, 0])
         return on_partition(tree.keep(np.zeros(tree.n_nodes, dtype=bool), idle), source)
 
     def _without_thin_branches(self, tree: Tree, source: ArraySource) -> Tree:
@@ -48,7 +48,7 @@ class Harden(AbstractTrainer):
         """
         expected = expected_rows(tree, source) if self._spares_empty else np.zeros(tree.n_nodes)
         while True:
-            taken = _taken(tree, source)
+            taken = taken_by(tree, source)
             least = np.array([max(1, self.min_samples_leaf), self.min_weight_fraction_leaf * taken[0, 1]])
             is_thin = np.asarray((taken < least).any(axis=1)) & (expected < self.least_expected)
             stand_in = _fullest(tree, taken[:, 0], is_thin, self._spares_empty)
@@ -72,7 +72,7 @@ def expected_rows(tree: Tree, source: ArraySource) -> FloatArray:
     return reach * source.n / rows.size
 
 
-def _taken(tree: Tree, source: ArraySource) -> FloatArray:
+def taken_by(tree: Tree, source: ArraySource) -> FloatArray:
     """(m, 2) how many of the caller's rows take each node, and their weight."""
     leaf, amounts = source.leaf_of(tree), (source.copies, source.targets.weight)
     at_leaves = [np.bincount(leaf, amount, tree.n_nodes).astype(np.float64) for amount in amounts]

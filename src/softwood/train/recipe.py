@@ -43,7 +43,7 @@ SEARCHED_ROWS = 50_000  # rows above which sums over all rows cost as much as st
 QUICK = 2  # a candidate of the search takes half the steps
 DECAYS = (0.02, 0.05, 0.2, 0.4, 1.0)  # alternatives to the first decay, 0.1
 PROJECTED_DECAYS = (0.1, 0.4)  # decays of the second start
-ROUNDS = 20  # of local search: a fit then takes some fifteen times as long as scikit-learn's CART
+ROUNDS = 20  # of local search: a fit then takes some twelve times as long as scikit-learn's CART
 STAGE, STAGE_RATE = 0.3, 0.7  # steps and rate of one stage of sparsifying, as shares of those of the descent
 SEARCH_CAUTION = 1.0  # standard errors by which local search must beat plain CART on held-out rows
 JUDGES: dict[str, Judge] = {  # by the encoding of the targets
@@ -140,7 +140,7 @@ def _axis_trainer(recipe: Recipe, is_searched: bool, quick: bool) -> AbstractTra
     rounds = ROUNDS if recipe.max_iter == "auto" else recipe.max_iter
     search = LocalSearch(max(rounds // QUICK, 1) if quick else rounds, *limits)
     start = [Given(recipe.init)] if isinstance(recipe.init, Tree) else []
-    return Chain([*start, search if is_searched else GrowHard(*limits), *_finish(recipe, refined=False)])
+    return Chain([*start, search if is_searched else _grow(recipe, recipe.max_depth), *_finish(recipe, refined=False)])
 
 
 def _is_judged(recipe: Recipe, source: ArraySource) -> bool:

@@ -6,6 +6,7 @@ The leaves' sums over all rows, and with them the tree that comes out, are exact
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -17,7 +18,7 @@ from softwood.source import ArraySource
 from softwood.split.base import AbstractSplit
 from softwood.topology import Topology
 from softwood.train.chance import uniforms
-from softwood.train.engine import AbstractEngine, Adam, ArrayEngine, CoreEngine, Memory, Theta, adam_step, is_compiled
+from softwood.train.engine import AbstractEngine, Adam, ArrayEngine, CoreEngine, Memory, Theta, is_compiled, stepped
 from softwood.train.paths import Paths, draw_paths, path_gradient
 
 FloatArray = npt.NDArray[np.float64]
@@ -96,16 +97,9 @@ class SampledArrays(AbstractSampled[ArrayEngine]):
         rates: npt.NDArray[np.float32],
         adam: Adam,
     ) -> FloatArray:
-        decays = self.split.decays(self.topology, self.source.p)
-        objective = np.zeros(len(rates))
-        for step, (rows, rate) in enumerate(zip(batches, rates, strict=True)):
-            J, theta_bar = self._estimate(theta.astype(np.float64), rows, memory)
-            weight = self.unit * len(rows)
-            adam_step(theta, theta_bar / weight, memory, float(rate), adam, decays)
-            objective[step] = J / weight
-        return objective
+        return stepped(self, partial(self._estimate, memory), theta, memory, batches, rates, adam)
 
-    def _estimate(self, theta: FloatArray, rows: npt.NDArray[np.int32], memory: Memory) -> tuple[float, FloatArray]:
+    def _estimate(self, memory: Memory, theta: FloatArray, rows: npt.NDArray[np.int32]) -> tuple[float, FloatArray]:
         """Objective and gradient of one batch, from its own walks."""
         rows = np.repeat(rows, self.n_draws)
         draws = np.arange(rows.size) % self.n_draws

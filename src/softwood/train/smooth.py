@@ -17,6 +17,7 @@ from softwood.impurity import AbstractImpurity
 from softwood.source import ArraySource
 from softwood.topology import Topology
 from softwood.train.base import AbstractTrainer, Run
+from softwood.train.harden import taken_by
 from softwood.tree import Tree
 
 FloatArray = npt.NDArray[np.float64]
@@ -31,7 +32,7 @@ class Smooth(AbstractTrainer):
     def train(self, tree: Tree, source: ArraySource, impurity: AbstractImpurity, run: Run) -> Tree:
         if self.smoothing <= 0:
             return tree
-        weight = node_weights(tree, source)
+        weight = taken_by(tree, source)[:, 1]
         return tree.with_values(tree.statistics, smoothed(tree.values, weight, tree.topology, self.smoothing))
 
 
@@ -48,11 +49,3 @@ def smoothed(
         parent = topology.parent[level]
         result[level] = result[parent] + kept[parent] * (values[level] - values[parent])
     return result
-
-
-def node_weights(tree: Tree, source: ArraySource) -> FloatArray:
-    """(m,) weight of the rows that take each node."""
-    weight = np.bincount(source.leaf_of(tree), source.targets.weight, tree.n_nodes).astype(np.float64)
-    for level in reversed(tree.topology.levels[1:]):
-        np.add.at(weight, tree.topology.parent[level], weight[level])
-    return weight
